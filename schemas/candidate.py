@@ -6,7 +6,7 @@ Stage (a) makes candidates in `schemas/sessions/resolve.py`; stage (b) makes eve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -95,13 +95,12 @@ class Candidate(
     @property
     def chars(self) -> int:
         """Return the number of characters in the texts of its claims and in its attributes."""
-        chars, attributes = 0 if self.history is None else self.history.chars, self.attributes
-        for claim in self.claims:
-            chars += chars_of_claim(claim)
-        if not attributes:
+        chars = 0 if self.history is None else self.history.chars
+        chars += chars_of(self.claims)
+        if not self.attributes:
             return chars
         # Joined, they are counted at once.
-        return chars + len("".join(attributes)) + len("".join(attributes.values()))
+        return chars + len("".join(self.attributes)) + len("".join(self.attributes.values()))
 
     @property
     def has_claims(self) -> bool:
@@ -151,6 +150,14 @@ class Candidate(
     def key(self) -> str:
         """Return the key of this span in `within`."""
         return role_key(self.role, self.trace_id, self.span_id)
+
+
+def chars_of(claims: Iterable[Claim]) -> int:
+    """Return the number of characters in the texts of claims."""
+    chars = 0
+    for claim in claims:
+        chars += chars_of_claim(claim)
+    return chars
 
 
 def chars_of_claim(claim: Claim) -> int:

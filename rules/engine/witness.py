@@ -189,7 +189,7 @@ def before_events(trails: TrailProgram, runs: TrailRuns) -> I64:
     return memory
 
 
-def replay(trails: TrailProgram, rows: TrailRows, runs: TrailRuns, memory: I64) -> Explanations:
+def replay(trails: TrailProgram, rows: TrailRows, runs: TrailRuns, memory: I32 | I64) -> Explanations:
     """Step the trails of the runs, changing `memory`, and return the witnesses that are asked for."""
     asked = len(runs.asked)
     bits_max = max((len(table.bits) for table in trails.tables), default=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from itertools import compress
-from typing import NamedTuple, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import numpy as np
 
@@ -19,19 +19,8 @@ from .placed_events import OccurrenceSlot, PlacedRows
 
 ClassPlace: TypeAlias = tuple[int, int]
 """The slot of a session, and the number of a class of its slices."""
-
-
-class _SliceSlot(NamedTuple):
-    """A slice slot as `SliceSlots` has it, with the number of its events and that of its class before."""
-
-    owner: int
-    key: int
-    value: str
-    stands_for: int
-    weight: int
-    runs: bytes | None
-    events: int
-    number: int | None
+_SliceSlot: TypeAlias = tuple[int, int, str, int, int, bytes | None, int, int | None]
+"""Owner, key, value, class, weight and runs of a slice slot, the number of its events, its class before."""
 
 
 class BatchSlices:
@@ -66,12 +55,12 @@ class BatchSlices:
         self._expand(expanded)
         self.rows: I32 = self._of_rows(placed, slices)
         self._add_classes()
-        self.numbers: list[int | None] = [each.number for each in self._made]
+        self.numbers: list[int | None] = [each[7] for each in self._made]
 
     def slice_slots(self) -> SliceSlots:
         """Return the slice slots."""
         owners, keys, values, classes, weights, runs, events, _ = (
-            zip(*self._made, strict=True) if (self._made) else [()] * len(_SliceSlot._fields)
+            zip(*self._made, strict=True) if self._made else [()] * 8
         )
         return SliceSlots(
             np.array(owners, dtype=np.int32),
@@ -130,18 +119,18 @@ class BatchSlices:
         """Add the slot of a single slice, and return it."""
         member = self._known[key][slot, value] = len(self._made)
         if found is None:
-            self._made.append(_SliceSlot(slot, key, value, 0, 1, None, 0, None))
+            self._made.append((slot, key, value, 0, 1, None, 0, None))
             return member
         self.owned[slot] += found.events
         runs = self._sliced[slot].classes[found.number].runs
-        self._made.append(_SliceSlot(slot, key, value, 0, 1, runs, len(found.events), found.number))
+        self._made.append((slot, key, value, 0, 1, runs, len(found.events), found.number))
         return member
 
     def _add_classes(self) -> None:
         """Add a slot for each class that has slices without a slot."""
-        single = Counter([(each.owner, each.number) for each in self._made])
+        single = Counter([(each[0], each[7]) for each in self._made])
         for slot, sliced in enumerate(self._sliced):
             for number, each in sliced.classes.items():
                 rest = each.members - single[slot, number]
                 if rest:
-                    self._made.append(_SliceSlot(slot, each.key, "", number, rest, each.runs, 0, number))
+                    self._made.append((slot, each.key, "", number, rest, each.runs, 0, number))

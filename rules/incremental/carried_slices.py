@@ -9,7 +9,6 @@ The latest slices are in `CarriedSlices.recent`, and all others in pages (`schem
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -51,7 +50,7 @@ class CarriedSlice(msgspec.Struct, frozen=True, gc=False):
     events: tuple[CarriedEvent, ...] = ()
 
 
-class SteppedSlice(NamedTuple):
+class SteppedSlice(msgspec.Struct, frozen=True, gc=False):
     """A slice after a batch with its value: its name, the number of its class before, its runs and events.
 
     `number` is None where the slice began in the batch.
@@ -114,10 +113,11 @@ def _encoded(level: int, slices: Mapping[str, CarriedSlice]) -> bytes:
     for name, each in slices.items():
         row = rows[name] = [each.number]
         for event in each.events:
-            place = places.setdefault(event.seq, len(events))
-            if place == len(events):
+            seq = event.seq
+            if seq not in places:
+                places[seq] = len(events)
                 events.append(event)
-            row.append(place)
+            row.append(places[seq])
     return _ENCODER.encode(_StoredPage(level, events, rows))
 
 
@@ -200,16 +200,17 @@ class CarriedSlices(msgspec.Struct, array_like=True, frozen=True):
             members[number] = members.get(number, 0) + 1
             recent[each.name] = CarriedSlice(number, each.events)
         classes = {
-            number: SliceClass(each.key, each.runs, members[number])
+            number: each if each.members == count else SliceClass(each.key, each.runs, count)
             for number, each in classes.items()
-            if members[number]
+            if (count := members[number])
         }
         if not classes.keys() >= {each.number for each in recent.values()}:
             recent = {name: each for name, each in recent.items() if each.number in classes}
-        merged = {old: merged.get(new, new) for old, new in self.merged.items()} | {
-            old: new for old, new in merged.items() if paged.get(old)
-        }
-        merged = {old: new for old, new in merged.items() if new in classes}
+        if self.merged or merged:
+            merged = {old: merged.get(new, new) for old, new in self.merged.items()} | {
+                old: new for old, new in merged.items() if paged.get(old)
+            }
+            merged = {old: new for old, new in merged.items() if new in classes}
         return _paged(classes, merged, recent, self.pages, next_number) if classes else CarriedSlices()
 
 
@@ -229,7 +230,7 @@ def _merged_classes(
             continue
         same = numbers.setdefault((each.key, now), number)
         if same == number:
-            classes[number] = SliceClass(each.key, now, each.members)
+            classes[number] = each if now == each.runs else SliceClass(each.key, now, each.members)
         else:
             merged[number] = same
             members = classes[same].members + each.members

@@ -118,7 +118,8 @@ class BatchMemory:
         slots = len(streams)
         sizes = layout.group_sizes[slices.keys]
         self.slice_offsets: I64 = slots * layout.slot_size + np.cumsum(sizes) - sizes
-        self.trails: I64 = np.empty(slots * layout.slot_size + int(sizes.sum()), dtype=np.int64)
+        # Half as wide as those of an audit: most of unpacking is the first touch of this memory.
+        self.trails: I32 = np.empty(slots * layout.slot_size + int(sizes.sum()), dtype=np.int32)
         self.memory: Memory = kernel.remember(compiled.program, slots, len(slices.values))
         self.breached: Mask = np.zeros(self.memory.state.shape, dtype=np.bool_)
         parts = [*streams, *(runs or b"" for runs in slices.runs)]

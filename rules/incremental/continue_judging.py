@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 import msgspec
 import numpy as np
@@ -76,6 +76,7 @@ def continue_judging(
     batches: I64,
     *,
     satisfied: bool,
+    followed: FollowedRules | None = None,
 ) -> Continued:
     """Judge batches of new events of sessions, from what was carried of the sessions before.
 
@@ -83,7 +84,7 @@ def continue_judging(
     occurrence only events that follow those judged before. `batches` numbers each row's batch from 0;
     of each session, later events have no earlier batch. The outcomes are those of judging the batches one
     after another. With `satisfied`, satisfactions and held closings have records too; held closings at
-    carried events only if `satisfied` was true before.
+    carried events only if `satisfied` was true before. The changes of `followed` rules state that they are.
     """
     expanded = frozenset[ClassPlace]()
     while True:
@@ -100,6 +101,7 @@ def continue_judging(
     outcomes = [BatchOutcome() for _ in range(int(batches.max(initial=-1)) + 1)]
     for batch, record in continuation.records(found, closed, unsettled):
         outcomes[batch].records.append(record)
+    continuation.followed = followed
     for kind, of_kind in enumerate(continuation.changes(applied, found, closed, unsettled)):
         for batch, change in of_kind:
             outcomes[batch].changes[kind].append(change)
@@ -121,8 +123,17 @@ def _turns(slots: I32, batches: I64) -> Iterator[I64]:
         yield np.flatnonzero(turns == turn)
 
 
+class FollowedRules(NamedTuple):
+    """The occurrences and the rules, by pack and id, whose risks a chain follows."""
+
+    occurrences: Set[tuple[str, int]]
+    rules: Set[tuple[str, str]]
+
+
 class _Continuation:
     """Judging in progress. Events have places: the carried ones slot by slot, then the new ones in order."""
+
+    followed: FollowedRules | None = None
 
     def __init__(
         self,
@@ -276,6 +287,9 @@ class _Continuation:
         if not len(steps.slots):
             return []
         named, slots = self._layout.named, self._slots
+        occurrences, rules = self.followed or FollowedRules(frozenset(), frozenset())
+        are_followed = [(slot.session_id, slot.occurrence) in occurrences for slot in slots]
+        columns = [each[:2] in rules for each in named]
         rows = cast("list[list[int]]", np.stack(steps, axis=1).tolist())
         found: list[_BatchChange] = []
         for (batch, place, slot, column, is_certain), previous in zip(
@@ -283,7 +297,8 @@ class _Continuation:
         ):
             at, (agent, time) = slots[slot], self._events.agent_and_time(place)
             of_session, of_rule = (at.session_id, at.occurrence), named[column]
-            rest = agent, time, None, False, previous, bool(is_certain)
+            is_followed = are_followed[slot] and columns[column]
+            rest = agent, time, None, is_followed, previous, bool(is_certain)
             change = StatusChange(status, *of_session, *of_rule, *rest)
             found.append((batch, change))
         return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -20,8 +20,7 @@ from .carried_slices import HISTORY, LATE, CarriedEvent
 from .carry_layout import SliceSlots
 
 
-@dataclass(frozen=True, slots=True)
-class OccurrenceSlot:
+class OccurrenceSlot(NamedTuple):
     """An occurrence: what is carried of it, its new events in judged order, and when it closes.
 
     `closes` is the batch in which it closes, None while it is open.

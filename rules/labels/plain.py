@@ -22,7 +22,7 @@ from .json_values import JSON_FIELDS, SEARCHES, compared
 from .labelled_rows import Column, EventColumns
 from .numbers import double_text, loaded, written
 from .regex_sets import NON_ASCII_LETTER, regex_set
-from .slices import tuple_text
+from .slices import member_text
 
 DEPTH_MAX = 127
 """Levels of arrays and objects beyond which Polars reads no JSON."""
@@ -33,6 +33,8 @@ FALSE, TRUE, UNKNOWN = range(3)
 
 _HAS_DOUBLE = re.compile(rb"[0-9](?:\.|e)")
 """A match in compact JSON with a double, and in some without."""
+_MAY_BE_SUBTLE = re.compile(rb"[0-9](?:\.|e|[0-9]{15})|[\xf0-\xf4]")
+"""A match in compact JSON of which orjson may not write the canonical form, and in some other."""
 
 _OBJECT: Any = dict
 _ARRAY: Any = list
@@ -123,6 +125,8 @@ def decoded(document: str) -> DecodedJson:
         value = loaded(document)
     except orjson.JSONDecodeError:
         return None
+    if len(document) <= DEPTH_MAX:
+        return value
     is_deep = document.count("[") + document.count("{") > DEPTH_MAX and _depth(value) > DEPTH_MAX
     return None if is_deep else value
 
@@ -281,10 +285,6 @@ def _engine(pattern: str) -> Callable[[str | None], bool]:
     return SchemaValidator(schema).isinstance_python
 
 
-_tuple_text = lru_cache(maxsize=4096)(tuple_text)
-"""A call and its result are of one slice."""
-
-
 class PlainSlices:
     """The slices of a `for_each` key, for a few events."""
 
@@ -296,6 +296,8 @@ class PlainSlices:
         self, events: PlainEvents, rows: RowNumbers, opened: Opened
     ) -> tuple[list[str | None], list[bool]]:
         """Return the value on each of these rows, and whether it is unknown, as `slices.slice_columns`."""
+        if not self._key.joint:
+            return self._first_scalars(events, rows, opened)
         fields = dict.fromkeys(path.field for path in self._key.paths)
         columns = [events.values(name, rows) for name in fields]
         columns += [[opened[name][row] for row in rows] for name in fields if any(opened.get(name, ()))]
@@ -303,29 +305,32 @@ class PlainSlices:
         keys = [*zip(*columns, strict=True)]
         firsts = dict(zip(keys[::-1], rows[::-1], strict=True))
         chosen = sorted(firsts.values())
-        found = dict(zip(chosen, zip(*self._slices(events, chosen, opened), strict=True), strict=True))
+        found = dict(zip(chosen, zip(*self._tuples(events, chosen, opened), strict=True), strict=True))
         pairs = [found[firsts[key]] for key in keys]
         return [value for value, _ in pairs], [is_unknown for _, is_unknown in pairs]
 
-    def _slices(
+    def _opens(self, rows: RowNumbers, opened: Opened) -> list[list[bool]]:
+        """Return by path where its field is open."""
+        opens = [opened.get(path.field) for path in self._key.paths]
+        return [[False] * len(rows) if each is None else [each[row] for row in rows] for each in opens]
+
+    def _first_scalars(
         self, events: PlainEvents, rows: RowNumbers, opened: Opened
     ) -> tuple[list[str | None], list[bool]]:
-        """Return the same, row by row."""
-        opens = [opened.get(path.field) for path in self._key.paths]
-        lost = [[False] * len(rows) if each is None else [each[row] for row in rows] for each in opens]
-        if self._key.joint:
-            return self._tuples(events, rows, lost)
         values: list[str | None] = [None] * len(rows)
         unknown = [False] * len(rows)
-        parts = [self._scalars(path, events, rows) for path in self._key.paths]
-        for place in range(len(rows)):
-            for (texts, are_lost), is_open in zip(parts, lost, strict=True):
-                if is_open[place] or are_lost[place]:
+        coming: Sequence[int] = range(len(rows))
+        for path, are_open in zip(self._key.paths, self._opens(rows, opened), strict=True):
+            texts, are_lost = self._scalars(path, events, rows)
+            left: list[int] = []
+            for place in coming:
+                if are_lost[place] or are_open[place]:
                     unknown[place] = True
-                    break
-                if texts[place] is not None:
-                    values[place] = texts[place]
-                    break
+                elif (text := texts[place]) is None:
+                    left.append(place)
+                else:
+                    values[place] = text
+            coming = left
         return values, unknown
 
     def _scalars(
@@ -336,50 +341,54 @@ class PlainSlices:
             return events.values(path.field, rows), [False] * len(rows)
         found = events.decoded(path, rows)
         if path.steps:
-            are_lost = [value is not None and (_is_container(value) or _is_vast(value)) for value in found]
-            return [text_of(value) for value in found], are_lost
+            are_lost = [type(each) is not str and (_is_container(each) or _is_vast(each)) for each in found]
+            return [each if type(each) is str else text_of(each) for each in found], are_lost
         return events.texts(path.field, rows), list(map(_is_container, found))
 
     def _tuples(
-        self, events: PlainEvents, rows: RowNumbers, opens: Sequence[Sequence[bool]]
+        self, events: PlainEvents, rows: RowNumbers, opened: Opened
     ) -> tuple[list[str | None], list[bool]]:
-        members = [self._members(path, events, rows) for path in self._key.paths]
+        opens = self._opens(rows, opened)
+        members = zip(*(self._members(path, events, rows) for path in self._key.paths), strict=True)
         values: list[str | None] = []
         unknown: list[bool] = []
-        columns = list(zip(members, opens, strict=True))
-        for place in range(len(rows)):
-            texts: list[str | None] = []
-            jsons: list[bool] = []
-            is_absent = is_unknown = False
-            for column, are_open in columns:
-                (text, is_json, is_vast), is_open = column[place], are_open[place]
-                if is_vast or is_open:
-                    is_unknown = True
-                if text is None and not is_open:
-                    is_absent = True
-                texts.append(text)
-                jsons.append(is_json)
-            is_unknown = is_unknown and not is_absent
-            unknown.append(is_unknown)
-            is_none = is_unknown or is_absent or None in texts
-            values.append(None if is_none else _tuple_text((*texts, *jsons)))
+        for each, are_open in zip(members, zip(*opens, strict=True), strict=True):
+            texts = [text for text, _ in each]
+            is_absent = None in texts and any(
+                text is None and not is_open for text, is_open in zip(texts, are_open, strict=True)
+            )
+            unknown.append(not is_absent and (any(are_open) or any(is_vast for _, is_vast in each)))
+            is_none = unknown[-1] or None in texts
+            values.append(None if is_none else f"[{','.join(cast('list[str]', texts))}]")
         return values, unknown
 
-    def _members(
-        self, path: Path, events: PlainEvents, rows: RowNumbers
-    ) -> list[tuple[str | None, bool, bool]]:
-        """Return each member's text, whether that is JSON and not a string, and whether digits are lost."""
+    def _members(self, path: Path, events: PlainEvents, rows: RowNumbers) -> list[tuple[str | None, bool]]:
+        """Return each member's canonical JSON, None where it is absent, and whether digits are lost."""
         texts = events.values(path.field, rows)
         if path.field not in JSON_FIELDS:
-            return [(text, False, False) for text in texts]
-        members: list[tuple[str | None, bool, bool]] = []
+            return [(None if text is None else _quoted(text), False) for text in texts]
+        members: list[tuple[str | None, bool]] = []
         for document, value in zip(texts, events.decoded(path, rows), strict=True):
-            text, is_json = text_of(value), value is not None and type(value) is not str
             if not path.steps and _whole(document, value) is None:
-                text = None
-            elif not path.steps and text is None:
-                text = document
-            # Only numbers as large as that are written with a positive exponent.
-            is_vast = is_json and text is not None and "e+" in text and _is_vast(value)
-            members.append((text, is_json, is_vast))
+                members.append((None, False))
+            elif value is None or type(value) is str:
+                text = value if value is not None or path.steps else document
+                members.append((None if text is None else _quoted(text), False))
+            else:
+                members.append(_canonical(value))
         return members
+
+
+@lru_cache(maxsize=1024)
+def _quoted(text: str) -> str:
+    return member_text(text, False)
+
+
+def _canonical(value: DecodedJson) -> tuple[str, bool]:
+    """Return the canonical form of a JSON value that is no string, and whether digits are lost."""
+    if type(value) is not float and not _MAY_BE_SUBTLE.search(orjson.dumps(value)):
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode(), False
+    text = text_of(value)
+    assert text is not None
+    # Only numbers as large as that are written with a positive exponent.
+    return member_text(text, True), "e+" in text and _is_vast(value)

@@ -152,11 +152,16 @@ def tuple_text(row: tuple[Any, ...]) -> str | None:
     texts, jsons = row[: len(row) // 2], row[len(row) // 2 :]
     if None in texts:
         return None
-    members = zip(texts, jsons, strict=True)
-    return f"[{','.join(_written(text, is_json, is_json and _is_subtle(text)) for text, is_json in members)}]"
+    return f"[{','.join(map(member_text, texts, jsons))}]"
+
+
+def member_text(text: str, is_json: bool) -> str:
+    """Return the canonical JSON of a member: of a string, or of a compact JSON text."""
+    return _written(text, is_json, is_json and _is_subtle(text))
 
 
 def _is_subtle(text: str) -> bool:
+    """Return whether orjson may not write the canonical form of compact JSON."""
     return _IS_SUBTLE.search(text) is not None
 
 

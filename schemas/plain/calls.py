@@ -14,7 +14,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from ..candidate import CallHistory, Claim, chars_of_claim
+from ..candidate import CallHistory, Claim, chars_of
 from ..claims.digests import ClaimsDigest, fields_of, message_key
 from ..dialects.names import opentelemetry_1_41 as otel
 from ..dialects.parts.messages import MESSAGES_MAX, ROLES
@@ -52,11 +52,15 @@ class OddMessage(Exception):
 
 
 class _Answer(msgspec.Struct):
-    """The answer to the last call, as the input of the next one has it: its parts, key and claims."""
+    """The answer to the last call, as the input of the next one has it: its parts, key and claims.
+
+    `chars` are the characters of the claims, `fields` those that a digest is made of.
+    """
 
     parts: list[Part]
     key: str
     claims: list[Claim]
+    chars: int
     fields: bytes
 
 
@@ -76,6 +80,7 @@ class PlainCall(msgspec.Struct):
     past: list[Claim] = []
     chars: int = 0
     behind: list[Claim] = []
+    behind_chars: int = 0
     asked: set[str] = set()
     open: dict[str, list[Claim]] = {}
     digest: ClaimsDigest = msgspec.field(default_factory=ClaimsDigest)
@@ -91,8 +96,9 @@ class PlainCall(msgspec.Struct):
         while last >= 0 and ROLES.get(messages[last].role) is not _BY_ASSISTANT:
             last -= 1
         if last >= 0:
-            self._add_past([replace(claim, time=0, past=True) for claim in self.behind])
-            self.behind = []
+            self.past += [replace(claim, time=0, past=True) for claim in self.behind]
+            self.chars += self.behind_chars
+            self.behind, self.behind_chars = [], 0
         elif self.behind and self.behind[0].time != start:
             self.behind = [replace(claim, time=start) for claim in self.behind]
         answer, self.answer = self.answer, None
@@ -106,7 +112,8 @@ class PlainCall(msgspec.Struct):
         """Return whether a message is the last answer, and take that over as past if so."""
         if message.parts != answer.parts or ROLES.get(message.role) is not _BY_ASSISTANT:
             return False
-        self._add_past([replace(claim, time=0, past=True) for claim in answer.claims])
+        self.past += [replace(claim, time=0, past=True) for claim in answer.claims]
+        self.chars += answer.chars
         self._note_calls(answer.claims)
         self.digest.add(answer.fields)
         self.key, self.answered = answer.key, True
@@ -125,22 +132,25 @@ class PlainCall(msgspec.Struct):
                     raise OddMessage
                 self.key = key = message_key(self.key, "user", text)
                 behind = None, _CAPTURED, self.count, 0, past, f"{key}.0", self.answered
-                claims = [Claim(_USER, time, text, None, None, None, None, *behind)]
+                claims, chars = [Claim(_USER, time, text, None, None, None, None, *behind)], len(text)
             elif role is _BY_ASSISTANT:
                 at = time, self.count, past, self.answered
-                self.key, claims = _answered(parts, self.key, at)
+                self.key, claims, chars = _answered(parts, self.key, at)
                 self.answered = True
                 self._note_calls(claims)
             elif role is _BY_TOOL:
                 claims = self._results(parts, time, past)
+                chars = chars_of(claims)
             elif role is _INSTRUCTION and text_of(parts) is not None:
-                claims = []
+                claims, chars = [], 0
             else:
                 raise OddMessage
             if past:
-                self._add_past(claims)
+                self.past += claims
+                self.chars += chars
             else:
                 self.behind += claims
+                self.behind_chars += chars
             new += claims
             self.count += 1
         if new:
@@ -172,48 +182,36 @@ class PlainCall(msgspec.Struct):
             claims.append(Claim(_RESULT, time, None, tool, call_id, args, result, *behind))
         return claims
 
-    def _add_past(self, claims: list[Claim]) -> None:
-        """Add claims to the past ones."""
-        for claim in claims:
-            self.chars += chars_of_claim(claim)
-        self.past += claims
-
     def reply(self, written: str | None, end: int, error: str | None) -> tuple[bytes, list[Claim]]:
         """Return the fields and the claims of the call's output. Raises OddMessage, or MsgspecError."""
         if written is None:
             return b"", []
         messages, key, answered = messages_in(written), self.key, self.answered
-        claims: list[Claim] = []
+        claims, chars = list[Claim](), 0
         for place, message in enumerate(messages, self.count):
             if ROLES.get(message.role) is not _BY_ASSISTANT or message.finish_reason == "":
                 raise OddMessage
-            key, found = _answered(message.parts, key, (end, place, False, answered), error)
+            key, found, size = _answered(message.parts, key, (end, place, False, answered), error)
             claims += found
-            answered = True
+            chars, answered = chars + size, True
         if not 0 < len(messages) <= MESSAGES_MAX:
             raise OddMessage
         fields = fields_of(claims)
         if len(messages) == 1 and error is None:
-            self.answer = _Answer(messages[0].parts, key, claims, fields)
+            self.answer = _Answer(messages[0].parts, key, claims, chars, fields)
         return fields, claims
 
 
 class PlainCalls(msgspec.Struct):
     """The last calls of a session's conversations, the latest first; `is_odd` once a message of one was.
 
-    It is a cache: with it and without, calls have the same claims.
+    `chars` are the characters of the remembered inputs. It is a cache: with it and without, calls have the
+    same claims.
     """
 
     calls: list[PlainCall] = []
     is_odd: bool = False
-
-    @property
-    def chars(self) -> int:
-        """Return the characters of the remembered inputs."""
-        chars = 0
-        for call in self.calls:
-            chars += len(call.text)
-        return chars
+    chars: int = 0
 
     def claims(self, span: PlainSpan, start: int, end: int) -> CallClaims | None:
         """Return the claims of a call of a model; None where the ordinary way is to read the span."""
@@ -221,12 +219,14 @@ class PlainCalls(msgspec.Struct):
         if asked is None:
             return None
         call = self._of(asked)
+        self.chars -= len(call.text)
         try:
             call.ask(asked, start)
             fields, claims = call.reply(span.texts.get(otel.OUTPUT_MESSAGES), end, error_of(span))
         except (OddMessage, msgspec.MsgspecError, RecursionError):
-            self.calls, self.is_odd = [], True
+            self.calls, self.is_odd, self.chars = [], True, 0
             return None
+        self.chars += len(call.text)
         history = CallHistory(tuple(call.past), call.chars) if call.past else None
         return history, (*call.behind, *claims), call.digest.with_(fields)
 
@@ -239,6 +239,8 @@ class PlainCalls(msgspec.Struct):
                     del calls[place]
                     calls.insert(0, call)
                 return call
+        for call in calls[CONVERSATIONS_MAX - 1 :]:
+            self.chars -= len(call.text)
         del calls[CONVERSATIONS_MAX - 1 :]
         calls.insert(0, PlainCall())
         return calls[0]
@@ -250,19 +252,20 @@ _At: TypeAlias = tuple[int, int, bool, bool]
 
 def _answered(
     parts: Sequence[Part], before: str, at: _At, error: str | None = None
-) -> tuple[str, list[Claim]]:
-    """Return the key of an answer and its claims: its text and its calls."""
+) -> tuple[str, list[Claim], int]:
+    """Return the key of an answer and its claims, its text and its calls, with their characters."""
     text = text_of(parts)
     if text is None:
         return _calling(parts, before, at, error)
     time, place, past, answered = at
     key = message_key(before, "assistant", text)
     behind = error, _CAPTURED, place, 0, past, f"{key}.0", answered
-    return key, [Claim(_ASSISTANT, time, text, None, None, None, None, *behind)]
+    chars = len(text) if error is None else len(text) + len(error)
+    return key, [Claim(_ASSISTANT, time, text, None, None, None, None, *behind)], chars
 
 
-def _calling(parts: Sequence[Part], before: str, at: _At, error: str | None) -> tuple[str, list[Claim]]:
-    """Return the key of an answer with calls and its claims. Raises OddMessage."""
+def _calling(parts: Sequence[Part], before: str, at: _At, error: str | None) -> tuple[str, list[Claim], int]:
+    """Return what `_answered` returns of an answer with calls. Raises OddMessage."""
     texts: list[str] = []
     calls: list[tuple[str, str, str]] = []
     keyed: list[list[str | None]] = []
@@ -289,4 +292,4 @@ def _calling(parts: Sequence[Part], before: str, at: _At, error: str | None) -> 
     for rank, call in enumerate(calls, len(claims)):
         behind = error, _CAPTURED, place, rank, past, f"{key}.{rank}", answered
         claims.append(Claim(_CALL, time, None, *call, None, *behind))
-    return key, claims
+    return key, claims, chars_of(claims)

@@ -8,9 +8,11 @@ import msgspec
 
 from ..candidate import Candidate
 from ..compiled import compiled
+from ..sessions.late_ends import CLOCK_ERROR
 from ..span_content import INPUT, OUTPUT
 from .columns import (
     BOTH_HALVES,
+    COARSE,
     END,
     ERROR,
     IDENTITY,
@@ -27,6 +29,7 @@ from .columns import (
     SERVICE_SIZE,
     SESSION,
     START,
+    TOOL,
     TRACE,
 )
 from .pack_loops import (
@@ -135,6 +138,22 @@ def _service_of(senders: Any, readings: Any, members: Any, first: Any, links: An
 
 
 @compiled
+def _end_of(senders: Any, readings: Any, members: Any, first: Any, links: Any, i: Any) -> Any:
+    """Return the end of a span, as `end_inside` has it where its clock is coarse."""
+    end = readings[members[first + i], END]
+    if senders[readings[members[first + i], SENDER], COARSE] == 0:
+        return end
+    least, place = end, links[i, ABOVE]
+    while place >= 0:
+        n = members[first + place]
+        ended = readings[n, END]
+        if readings[n, ROLE] == TOOL and ended < end <= ended + CLOCK_ERROR:
+            least = min(least, ended)
+        place = links[place, ABOVE]
+    return least
+
+
+@compiled
 def put_candidate(
     out: Any, at: Any, b: Any, names: Any, senders: Any, records: Any, digests: Any,
     readings: Any, members: Any, first: Any, links: Any, i: Any, ended: Any, keys: Any, keyed: Any,
@@ -158,8 +177,9 @@ def put_candidate(
         out, put_constant(out, at, _SESSION_ID), b, names, senders, readings, n, keyed
     )
     at = put_role(out, put_constant(out, behind, _ROLE), readings[n, ROLE])
-    at = put_number(out, put_constant(out, at, _START), min(readings[n, START], readings[n, END]))
-    at = put_number(out, put_constant(out, at, _END), readings[n, END])
+    end = _end_of(senders, readings, members, first, links, i)
+    at = put_number(out, put_constant(out, at, _START), min(readings[n, START], end))
+    at = put_number(out, put_constant(out, at, _END), end)
     at = put_id(out, put_constant(out, at, _TRACE_ID), b, readings[n, TRACE], 16)
     at = put_id(out, put_constant(out, at, _SPAN_ID), b, readings[n, IDENTITY], 8)
     if failed:

@@ -31,8 +31,9 @@ RUNS, RUNS_STOP, LATEST, LAST_END = range(4)
 only the dialects can read all of its spans."""
 REQUEST_COLUMNS = 4
 
-SERVICE, SERVICE_SIZE, PREFIX, PREFIX_SIZE, SENDER_COLUMNS = range(5)
-"""Columns of a sender: the offsets and sizes of the service's name and of the prefix of sessions."""
+SERVICE, SERVICE_SIZE, PREFIX, PREFIX_SIZE, COARSE, SENDER_COLUMNS = range(6)
+"""Columns of a sender: the offsets and sizes of the service's name and of the prefix of sessions, and whether
+its clock is coarse."""
 TIME, OFFSET, RECORD_COLUMNS = range(3)
 """Columns of a record."""
 

@@ -21,7 +21,6 @@ from ..walk.single_span import QUOTED_MAX
 from ..walk.wire_loops import (
     AT,
     FAILED,
-    HAS_EVENTS,
     KIND,
     NOTHING,
     RAISED,
@@ -244,12 +243,10 @@ def _read_conversation(base: Any, facts: Any, of_slot: Any, is_agent: Any, readi
 
 
 @compiled
-def _read_run(b: Any, base: Any, state: Any, facts: Any, of_slot: Any, readings: Any, n: Any) -> Any:
+def _read_run(b: Any, base: Any, facts: Any, of_slot: Any, readings: Any, n: Any) -> Any:
     """Note what a tool's span has; return whether it is usual."""
     given, answer = of_slot[_ARGUMENTS], of_slot[_RESULT]
     missing = (INPUT_HALF if given == MISSING else 0) | (OUTPUT_HALF if answer == MISSING else 0)
-    if missing != 0 and state & HAS_EVENTS:
-        return False
     if given != MISSING:
         kind, at, size = facts[given, KIND], base + facts[given, AT], facts[given, SIZE]
         if (kind != TEXT and kind != OBJECT) or _is_of(b, at, size, _REDACTED):
@@ -269,21 +266,25 @@ def _read_run(b: Any, base: Any, state: Any, facts: Any, of_slot: Any, readings:
 
 
 @compiled
-def _read_role(b: Any, base: Any, state: Any, facts: Any, of_slot: Any, readings: Any, n: Any) -> Any:
+def _read_role(b: Any, base: Any, facts: Any, of_slot: Any, readings: Any, n: Any) -> Any:
     """Note what a span has in its role; return whether it is usual."""
     operation, tool = _operation(b, base, facts, of_slot[_OPERATION]), of_slot[_TOOL_SLOT]
     if operation == _ODD:
         return False
-    if operation == _RUN or (operation == _NO_OPERATION and tool != MISSING):
-        is_merged = tool != MISSING and _is_of(b, base + facts[tool, AT], facts[tool, SIZE], _MERGED)
-        is_text = tool == MISSING or facts[tool, KIND] == TEXT
-        return is_text and not is_merged and _read_run(b, base, state, facts, of_slot, readings, n)
+    is_run = operation == _RUN or (operation == _NO_OPERATION and tool != MISSING)
+    if is_run and tool != MISSING and facts[tool, KIND] != TEXT:
+        return False
+    is_merged = is_run and tool != MISSING
+    is_merged = is_merged and _is_of(b, base + facts[tool, AT], facts[tool, SIZE], _MERGED)
+    if is_run and not is_merged:
+        return _read_run(b, base, facts, of_slot, readings, n)
     has_half = of_slot[_INPUT] != MISSING or of_slot[_OUTPUT] != MISSING
     has_answer = has_half or of_slot[_FINISH_REASONS] != MISSING or of_slot[_OUTPUT_TOKENS] != MISSING
     has_model = has_half or of_slot[_REQUEST_MODEL] != MISSING or of_slot[_RESPONSE_MODEL] != MISSING
     is_agent = operation == _AGENTS_RUN
     is_read = is_agent or operation == _MODELS_CALL or has_answer
-    if operation == _NOTHING_READ or (operation == _NO_OPERATION and not has_model) or not is_read:
+    is_other = is_merged or operation == _NOTHING_READ or (operation == _NO_OPERATION and not has_model)
+    if is_other or not is_read:
         readings[n, ROLE], readings[n, CLAIMS], readings[n, LACKS] = OTHER, 0, 0
         readings[n, CAPTURED] = 0 if readings[n, ERROR + 1] == MISSING else OUTPUT_HALF
         return True
@@ -307,4 +308,4 @@ def read_facts(
         return False
     nested, ends = _truth(facts, of_slot[_IS_NESTED]), _truth(facts, of_slot[_IS_END])
     readings[n, NESTED], readings[n, ENDS] = nested, ends == 1
-    return nested <= 1 and ends <= 1 and _read_role(b, base, state, facts, of_slot, readings, n)
+    return nested <= 1 and ends <= 1 and _read_role(b, base, facts, of_slot, readings, n)

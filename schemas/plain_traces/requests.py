@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from ..dialects.names import scopes
 from ..otlp.single import scope_of
 from ..otlp.wire import header
+from ..sessions.late_ends import whole_end
 from ..sessions.span_reading import SpanReading
+from ..span_content import SpanRole
 from ..walk.locate import ROWS, LocatedRequests, PlacedSpan, scope_name_of, sender_in, unread
 from ..walk.request_loops import SPANS
 from ..walk.single_span import NotRead
@@ -45,6 +47,13 @@ SPAN_BYTES = 256
 SENDER_BYTES_MAX = 300
 """Bytes of a service's name, and of the prefix of sessions: a span that inherits them needs little room."""
 _ROLE_PLACES = [columns.ROLE, columns.IDENTITY, SPAN, SPAN_STOP]
+_TIME_PLACES = [columns.START, columns.END, columns.ROLE]
+_ROLES = {
+    columns.OTHER: SpanRole.OTHER,
+    columns.CHAT: SpanRole.CHAT,
+    columns.TOOL: SpanRole.TOOL,
+    columns.AGENT: SpanRole.AGENT,
+}
 _UNUSUAL = frozenset({scopes.HAYSTACK, *scopes.AGENTS_BESIDE, *scopes.TEXT_PARTS})
 
 
@@ -57,8 +66,8 @@ class PlainRecord(msgspec.Struct, frozen=True, gc=False):
     digest: bytes
 
 
-SenderNames: TypeAlias = tuple[bytes | None, bytes]
-"""A service's name, if there is one, and the prefix of sessions."""
+SenderFacts: TypeAlias = tuple[bytes | None, bytes, bool]
+"""A service's name, if there is one, the prefix of sessions, and whether the sender's clock is coarse."""
 
 
 class PlainRun(msgspec.Struct, frozen=True, gc=False):
@@ -80,7 +89,7 @@ class PlainRun(msgspec.Struct, frozen=True, gc=False):
 
 
 class WaitingRun(msgspec.Struct, frozen=True, gc=False):
-    """A run that waits longer than its batch: its record, its rows, and the names of its sender.
+    """A run that waits longer than its batch: its record, its rows, and its sender.
 
     The offsets in the rows are greater than those in the record: by `begin`, those of resource and scope by
     numbers of their own.
@@ -91,7 +100,7 @@ class WaitingRun(msgspec.Struct, frozen=True, gc=False):
     resource_begin: int
     scope_begin: int
     readings: NDArray[np.int64]
-    sender: SenderNames
+    sender: SenderFacts
 
 
 class PlainRequest(msgspec.Struct, frozen=True, gc=False):
@@ -186,7 +195,7 @@ class PlainRequests:
         places = (columns.TRACE, columns.RESOURCE, columns.RESOURCE_STOP, columns.SCOPE, columns.SCOPE_STOP)
         self._places = cast("list[list[int]]", self.readings[first][:, places].tolist())
         self.begins = cast("list[int]", walked.begins.tolist())
-        self.senders: list[SenderNames] = []
+        self.senders: list[SenderFacts] = []
         self._numbers: dict[bytes, int] = {}
         self._scopes: dict[bytes, tuple[str, str]] = {}
 
@@ -211,7 +220,15 @@ class PlainRequests:
         sender = self._sender(data[resource:resource_stop])
         if sender:
             self.readings[first:stop, columns.SENDER] = sender
+        if self.senders[sender][2]:
+            self._cut_ends(first, stop)
         return PlainRun(data[trace : trace + 16].hex(), first, stop, chars, read, name, version, sender)
+
+    def _cut_ends(self, first: int, stop: int) -> None:
+        """Cut the ends of spans whose clock is coarse, as the ordinary path does."""
+        rows = cast("list[list[int]]", self.readings[first:stop, _TIME_PLACES].tolist())
+        for place, (start, end, role) in enumerate(rows, first):
+            self.readings[place, columns.END] = whole_end(start, end, _ROLES[role])
 
     def _scope(self, scope: bytes) -> tuple[str, str]:
         """Return the name and the version of a scope; raise NotRead for an unusual one."""
@@ -231,9 +248,9 @@ class PlainRequests:
         sender = sender_in(resource, self.scope)
         service = None if sender.service is None else sender.service.encode()
         prefix = sender.prefix.encode()
-        if sender.is_coarse or max(len(service or b""), len(prefix)) > SENDER_BYTES_MAX:
+        if max(len(service or b""), len(prefix)) > SENDER_BYTES_MAX:
             raise NotRead
-        self.senders.append((service, prefix))
+        self.senders.append((service, prefix, sender.is_coarse))
         number = self._numbers[resource] = len(self.senders) - 1
         return number
 
@@ -294,14 +311,14 @@ def _cut(data: bytes, rows: NDArray[np.int64]) -> tuple[bytes, int, int, int] | 
 
 
 def given_arrays(
-    data: NDArray[np.uint8], senders: Sequence[SenderNames], records: Sequence[PlainRecord]
+    data: NDArray[np.uint8], senders: Sequence[SenderFacts], records: Sequence[PlainRecord]
 ) -> tuple[Any, ...]:
     """Return what the loops are given that write: bytes, names, senders, records and digests."""
     names, rows = bytearray(b"\0"), list[tuple[int, ...]]()
-    for service, prefix in senders or [(None, b"")]:
+    for service, prefix, is_coarse in senders or [(None, b"", False)]:
         at, size = len(names), len(service or b"")
         names += (service or b"") + prefix
-        rows.append((at, MISSING if service is None else size, at + size, len(prefix)))
+        rows.append((at, MISSING if service is None else size, at + size, len(prefix), int(is_coarse)))
     times = np.array([(record.time, record.offset) for record in records], np.int64)
     digests = np.frombuffer(b"".join([record.digest for record in records]), np.uint8)
     return (

@@ -151,17 +151,17 @@ class _ResolveArrays:
 
     def resolve(
         self, begin: int, watermark: int, until: int, room: int
-    ) -> tuple[int, bytes, list[list[int]], list[list[int]]]:
+    ) -> tuple[int, memoryview, list[list[int]], list[list[int]]]:
         """Resolve groups from one on, with so much room.
 
         Return the group behind them, what was written, their results, and the places of their candidates.
         """
         out: NDArray[np.uint8] = np.empty(room, np.uint8)
-        stop, size, made = resolve(
+        stop, _, made = resolve(
             *self._given, begin, watermark, until, *self._room, out, self._candidates, self._results
         )
         results = cast("list[list[int]]", self._results[begin:stop].tolist())
-        return stop, out[:size].tobytes(), results, cast("list[list[int]]", self._candidates[:made].tolist())
+        return stop, out.data, results, cast("list[list[int]]", self._candidates[:made].tolist())
 
 
 def compile_loops() -> None:
@@ -175,7 +175,7 @@ def _trace(
     trace: _Trace,
     scope: tuple[str, ...],
     row: Sequence[int],
-    written: bytes,
+    written: memoryview,
     places: Sequence[Sequence[int]],
 ) -> ResolvedTrace:
     """Return a trace of its result."""
@@ -185,11 +185,12 @@ def _trace(
         touched = max(touched, request.record.time)
     if before is not None:
         touched = max(touched, before.touched)
-    whole, done = written[row[WHOLE] : row[WHOLE_STOP]], written[row[CHANGES] : row[CHANGES_STOP]]
+    whole = bytes(written[row[WHOLE] : row[WHOLE_STOP]])
+    done = bytes(written[row[CHANGES] : row[CHANGES_STOP]])
     changes = EncodedChanges(whole, done, row[FREED])
     if row[STATUS] == RELEASED:
         made = [
-            (written[begin_of:behind_of], written[begin:behind])
+            (bytes(written[begin_of:behind_of]), bytes(written[begin:behind]))
             for begin, behind, begin_of, behind_of in places[row[CANDIDATES] : row[CANDIDATES_STOP]]
         ]
         return ResolvedTrace(PlainTrace(trace_id, touched, whole), changes, row[FREED], EncodedRelease(made))

@@ -19,6 +19,7 @@ from .columns import (
     CALL,
     CAPTURED,
     CLAIMS,
+    COARSE,
     END,
     ENDS,
     ERROR,
@@ -82,6 +83,7 @@ _trace, _opened = names_of(Trace), {field.name: _pack(field.name) for field in f
 _TRACE_ID, _SPAN_ID, _PARENT_ID = _reading["trace_id"], _reading["span_id"], _reading["parent_id"]
 _START, _END, _CONTENT, _SCOPE = _reading["start"], _reading["end"], _reading["content"], _reading["scope"]
 _TIME, _NO_CLAIMS = _reading["record_time"], _reading["has_claims"] + _pack(False)
+_IS_COARSE = _reading["coarse"] + _pack(True)
 _ORIGIN, _CAPTURED, _REQUEST = _reading["origin"], _reading["captured"], _reading["request"]
 _ROLE, _SESSION, _AGENT, _MODEL = (_content[name] for name in ("role", "session", "agent", "model"))
 _SERVICE, _NESTED, _CALL, _ERROR = (_content[name] for name in ("service", "nested", "call", "error"))
@@ -228,6 +230,7 @@ def put_reading(
     prefix = senders[sender, PREFIX_SIZE] if is_full else 0
     time = records[record, TIME]
     count = 7 + (prefix > 0) + (time != 0) + (readings[n, CLAIMS] == 0) + (2 if is_full else 0)
+    count += senders[sender, COARSE]
     at = put_constant(out, put_struct_head(out, at, count, _READING_FIELDS), _TRACE_ID)
     at = put_constant(out, put_id(out, at, b, readings[n, TRACE], 16), _SPAN_ID)
     at = put_constant(out, put_id(out, at, b, readings[n, IDENTITY], 8), _PARENT_ID)
@@ -248,6 +251,8 @@ def put_reading(
     if is_full:
         at = put_origin(out, put_constant(out, at, _ORIGIN), records, digests, record)
     at = put_halves(out, put_constant(out, at, _CAPTURED), readings[n, CAPTURED])
+    if senders[sender, COARSE]:
+        at = put_constant(out, at, _IS_COARSE)
     if not is_full:
         return at
     return put_request(out, put_constant(out, at, _REQUEST), b, readings, n)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from . import columns
 from .columns import MISSING, PARENT, RECORD, RESOURCE, RESOURCE_STOP, SCOPE, SCOPE_STOP, SENDER
-from .requests import SenderNames, WaitingRun, given_arrays
+from .requests import SenderFacts, WaitingRun, given_arrays
 
 _TEXTS = range(columns.ERROR, columns.ARGUMENTS + 2, 2)
 _OFFSETS = [columns.SPAN, columns.SPAN_STOP, *range(columns.TRACE, PARENT + 1), *_TEXTS]
@@ -26,7 +26,7 @@ class WaitingRuns:
         places = {number: place for place, number in enumerate(records)}
         bodies = [record.data for record in records.values()]
         begins = [*accumulate(map(len, bodies), initial=0)]
-        senders: dict[SenderNames, int] = {}
+        senders: dict[SenderFacts, int] = {}
         rows: list[tuple[int, ...]] = []
         for run in runs:
             place = places[id(run.record)]

@@ -99,7 +99,7 @@ def _in_message(change: StatusChange) -> tuple[object, ...]:
     return msgspec.structs.astuple(change)[:-2]
 
 
-class _StatusJson(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class StatusJson(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """The JSON of a status change, whose times are RFC 3339 texts with nine digits.
 
     It has `missing` only where content is missing, and `followed` only where it is true.
@@ -119,7 +119,7 @@ class _StatusJson(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
 
 _ENCODER = msgspec.json.Encoder()
-_DECODER = msgspec.json.Decoder(_StatusJson)
+_DECODER = msgspec.json.Decoder(StatusJson)
 
 # Many changes share their times: all rules that begin to apply to an occurrence.
 _text = lru_cache(maxsize=4096)(rfc3339)
@@ -128,10 +128,15 @@ _time = lru_cache(maxsize=4096)(parse_time)
 
 def encode_status(change: StatusChange) -> bytes:
     """Return the change as JSON."""
+    return _ENCODER.encode(status_json(change))
+
+
+def status_json(change: StatusChange) -> StatusJson:
+    """Return what an encoder writes as the JSON of the change."""
     occurrence, time = _text(change.occurrence), _text(change.time)
     named = change.pack, change.rule, change.rule_digest, change.severity
     at = change.session_id, occurrence, *named, change.agent, time
-    return _ENCODER.encode(_StatusJson(change.status, *at, change.missing, change.is_followed))
+    return StatusJson(change.status, *at, change.missing, change.is_followed)
 
 
 def decode_status(data: bytes | msgspec.Raw) -> StatusChange:

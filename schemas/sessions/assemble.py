@@ -169,10 +169,8 @@ class SessionAssembler:
 
     def leave(self, spans: Mapping[str, Candidate]) -> None:
         """Hold no more the candidates of these spans, by their keys: all their claims are taken."""
-        held, seen = self.held, self.seen[-1]
-        for key, candidate in spans.items():
-            held.remove(key)
-            seen.add_span(key, candidate.within)
+        self.held.remove_all(spans)
+        self.seen[-1].add_spans({key: candidate.within for key, candidate in spans.items()})
 
     def finish(self, as_of: int | None, claim_log: ClaimLog | None = None) -> list[Event]:
         """Return the events of awaited results if the occurrence is over by `as_of` (None: all has come)."""

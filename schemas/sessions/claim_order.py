@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -79,7 +80,7 @@ def in_order(
     it has been taken: its claims have one time, and of that time only claims with a place in a conversation
     come before its last one.
     """
-    found = [place_of(claim) for claim, _, _ in items]
+    items, found = [*items], [place_of(claim) for claim, _, _ in items]
     order = sorted(range(len(items)), key=found.__getitem__)
     waiting = sorted(((_begin(each), key, each) for key, each in histories), reverse=True)
     at, count = 0, len(order)
@@ -88,11 +89,14 @@ def in_order(
         if waiting and (place is None or waiting[-1][0] <= place):
             _, key, candidate = waiting.pop()
             if not is_dropped(key, candidate):
-                left = [items[number] for number in order[at:]]
-                left += [(claim, key, candidate) for claim in candidate.past_claims]
-                later = [(key, each) for _, key, each in waiting]
-                yield from in_order(left, later, is_dropped)
-                return
+                first = len(items)
+                items += [(claim, key, candidate) for claim in candidate.past_claims]
+                found += [place_of(claim) for claim, _, _ in items[first:]]
+                # These have one time: what is later stays in its order.
+                stop = bisect_right(order, candidate.start, at, key=lambda number: found[number][0])
+                together = [*order[at:stop], *range(first, len(items))]
+                order[at:stop] = sorted(together, key=found.__getitem__)
+                count = len(order)
             continue
         assert place is not None
         begin, at = at, at + 1

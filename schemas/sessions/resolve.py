@@ -9,6 +9,7 @@ import msgspec
 from ..candidate import CallHistory, Candidate, Claim
 from ..chat.find import InputFlaw
 from ..claims.span_claims import claims_of, half_of, parted_claims
+from ..plain.runs import run_claims
 from ..plain.span import PlainSpan
 from ..span_content import INPUT, SpanContent, SpanRole, ToolCall
 from .coverage import CallRun, Coverage, completed_call, covers
@@ -75,12 +76,15 @@ def whole_candidate(
     """
     if not candidate.request:
         return candidate
-    times, call = (candidate.start, candidate.end), None
     if plain is not None and memory is not None and candidate.run is None and not candidate.without:
-        call = memory.plain.claims(plain, *times)
-    if plain is not None and call is not None:
-        history, claims, digest = call
-        return _whole(candidate, claims, digest, plain.attributes, history)
+        if candidate.role is _TOOL:
+            run = run_claims(plain, candidate.start, candidate.end)
+            if run is not None:
+                return _whole(candidate, *run, plain.attributes)
+        elif (call := memory.plain.claims(plain, candidate.start, candidate.end)) is not None:
+            history, claims, digest = call
+            return _whole(candidate, claims, digest, plain.attributes, history)
+    times = candidate.start, candidate.end
     content, remembered = claimed_content(candidate.request, plain, memory)
     if remembered is None or candidate.run is not None:
         claims, digest = _claims(content, times, candidate.without, candidate.run)

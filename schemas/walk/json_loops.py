@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..compiled import compiled
+from .repeat_loops import known_messages, remember_messages
 
 REFUSED = -1
 REFUSED_TEXT, EMPTY, FULL, OBJECT = range(10, 14)
@@ -238,45 +239,58 @@ def _message(b: Any, words: Any, at: Any, stop: Any, is_output: Any) -> Any:
 
 
 @compiled
-def _messages(b: Any, words: Any, at: Any, stop: Any, is_output: Any) -> Any:
-    """Return `EMPTY` or `FULL` for a list of messages."""
-    if at >= stop or b[at] != 91:
-        return REFUSED_TEXT
-    at = _space(b, at + 1, stop)
-    count = 0
-    if at < stop and b[at] == 93:
-        return EMPTY if _space(b, at + 1, stop) == stop else REFUSED_TEXT
-    while True:
-        if at >= stop or b[at] != 123 or count == MESSAGES_MAX:
-            return REFUSED_TEXT
-        count += 1
-        at = _message(b, words, at + 1, stop, is_output)
-        at = _space(b, at, stop) if at != REFUSED else stop
-        if at >= stop:
-            return REFUSED_TEXT
-        if b[at] == 93:
-            return FULL if _space(b, at + 1, stop) == stop else REFUSED_TEXT
-        if b[at] != 44:
-            return REFUSED_TEXT
+def _messages(b: Any, words: Any, at: Any, stop: Any, is_output: Any, known: Any, count: Any) -> Any:
+    """Return `EMPTY` or `FULL` for a list of messages, with the offset behind the last one, and their number.
+
+    The first `known` bytes are `count` messages that were accepted.
+    """
+    behind = at + known
+    if known == 0:
+        if at >= stop or b[at] != 91:
+            return REFUSED_TEXT, behind, count
         at = _space(b, at + 1, stop)
+        if at < stop and b[at] == 93:
+            return EMPTY if _space(b, at + 1, stop) == stop else REFUSED_TEXT, behind, count
+    while True:
+        if count > 0:
+            at = _space(b, behind, stop)
+            if at < stop and b[at] == 93:
+                return FULL if _space(b, at + 1, stop) == stop else REFUSED_TEXT, behind, count
+            if at >= stop or b[at] != 44:
+                return REFUSED_TEXT, behind, count
+            at = _space(b, at + 1, stop)
+        if at >= stop or b[at] != 123 or count == MESSAGES_MAX:
+            return REFUSED_TEXT, behind, count
+        count += 1
+        behind = _message(b, words, at + 1, stop, is_output)
+        if behind == REFUSED:
+            return REFUSED_TEXT, behind, count
 
 
 @compiled
 def judge_texts(
-    b: Any, words: Any, facts: Any, count: Any, inputs: Any, outputs: Any, arguments: Any, text: Any
-) -> None:
+    b: Any, words: Any, begin: Any, stop: Any, facts: Any, count: Any,
+    inputs: Any, outputs: Any, arguments: Any, text: Any, memory: Any,
+) -> None:  # fmt: skip
     """Put into the second column of `count` facts what their text is: of inputs, of outputs, of arguments.
 
-    A fact has its slot, its kind, which is `text`, and the text's offset and length.
+    A fact has its slot, its kind, which is `text`, and the text's offset in its request, which `b` has from
+    `begin` to `stop`, and length.
     """
+    data, by_eight = b[begin:stop], words[begin // 8 : stop // 8]
     for i in range(count):
-        slot, kind, begin = facts[i, 0], facts[i, 1], facts[i, 2]
-        stop = begin + facts[i, 3]
+        slot, kind, at, size = facts[i, 0], facts[i, 1], facts[i, 2], facts[i, 3]
         if kind != text:
             continue
-        if slot == arguments and begin < stop and b[begin] == 123:
-            behind = _json(b, words, begin, stop)
-            is_whole = behind != REFUSED and _space(b, behind, stop) == stop
+        if slot == arguments and size > 0 and data[at] == 123:
+            behind = _json(data, by_eight, at, at + size)
+            is_whole = behind != REFUSED and _space(data, behind, at + size) == at + size
             facts[i, 1] = OBJECT if is_whole else REFUSED_TEXT
-        elif slot in (inputs, outputs):
-            facts[i, 1] = _messages(b, words, begin, stop, slot == outputs)
+        elif slot == outputs:
+            facts[i, 1], _, _ = _messages(data, by_eight, at, at + size, True, 0, 0)
+        elif slot == inputs:
+            known, number = known_messages(b, words, begin + at, size, memory)
+            found, behind, number = _messages(data, by_eight, at, at + size, False, known, number)
+            facts[i, 1] = found
+            if found == FULL:
+                remember_messages(b, words, begin + at, behind - at, number, memory)

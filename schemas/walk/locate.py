@@ -21,6 +21,7 @@ from ..otlp.single import single_request
 from ..sessions.span_reading import Sender, SpanReading, read_span, sender_of
 from ..span import Span
 from . import keys
+from .repeat_loops import BEHIND, MEMORY_COLUMNS, PLACES
 from .request_loops import FOUND_COLUMNS, walk_all
 from .single_span import NotRead, bare_reading
 from .wire_loops import (
@@ -71,7 +72,7 @@ class LocatedRequests:
 
     There is room for `size` spans of each request at first. `data` are the requests, each from a multiple of
     eight on (`begins`), and `bytes` the same as an array; `found`, `spans` and `facts` are what `walk_all`
-    has found.
+    has found. `repeated` bytes of messages were known from an earlier text.
     """
 
     def __init__(self, requests: Sequence[bytes], size: int = ROWS) -> None:
@@ -84,6 +85,7 @@ class LocatedRequests:
         spans: NDArray[np.int64] = np.empty((size * count, COLUMNS), np.int64)
         facts: NDArray[np.int64] = np.empty((16 * size * count, FACT_COLUMNS), np.int64)
         self.found: NDArray[np.int64] = np.empty((count, FOUND_COLUMNS), np.int64)
+        memory: NDArray[np.int64] = np.zeros((PLACES + 1, MEMORY_COLUMNS), np.int64)
         span_count, fact_count = walk_all(
             self.bytes,
             np.frombuffer(self.data, np.uint64),
@@ -92,9 +94,11 @@ class LocatedRequests:
             spans,
             facts,
             np.empty(2 * KEYS_MAX, np.uint64),
+            memory,
             self.found,
         )
         self.spans, self.facts = spans[:span_count], facts[:fact_count]
+        self.repeated = int(memory[PLACES, BEHIND])
 
     @cached_property
     def _behind(self) -> list[list[int]]:

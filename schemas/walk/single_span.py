@@ -30,7 +30,6 @@ from .wire_loops import (
     FACTS,
     FACTS_STOP,
     FAILED,
-    HAS_EVENTS,
     IDENTITY,
     NOTHING,
     NUMBER,
@@ -103,7 +102,7 @@ def _read(
 ) -> tuple[SpanReading, bool]:
     found, agent, session, session_slot = _found(data, facts[row[FACTS] : row[FACTS_STOP]])
     error = _error(data, row, found)
-    role = _role(data, row, found, scope, error)
+    role = _role(data, found, scope, error)
     content = SpanContent(
         role=role.role,
         session=session,
@@ -152,13 +151,13 @@ def _found(data: bytes, facts: Iterable[list[int]]) -> tuple[Facts, str | None, 
     return found, agent, session, session_slot
 
 
-def _role(data: bytes, row: Sequence[int], found: Facts, scope: str, error: str | None) -> _Role:
+def _role(data: bytes, found: Facts, scope: str, error: str | None) -> _Role:
     """Return what `genai.read` and `read_content` make of the span."""
     operation = found.get(keys.OPERATION)
     name = None if operation is None else _string(data, operation)
     is_tool = name == otel.TOOL_OPERATION or (name is None and keys.TOOL in found)
     if is_tool and _text(data, found.get(keys.TOOL)) != fw.MERGED_TOOLS:
-        return _tool(data, row, found, scope, error)
+        return _tool(data, found, scope, error)
     is_other = name in otel.OTHER_OPERATIONS or (name is None and _MODELS.isdisjoint(found))
     if is_tool or is_other or (name not in _CONVERSING and _ANSWERED.isdisjoint(found)):
         # A failed span without an output counts as one with an empty output, whatever its role.
@@ -193,7 +192,7 @@ def _half(fact: list[int] | None) -> bool | None:
     return fact[1] == FULL
 
 
-def _tool(data: bytes, row: Sequence[int], found: Facts, scope: str, error: str | None) -> _Role:
+def _tool(data: bytes, found: Facts, scope: str, error: str | None) -> _Role:
     """Return a tool's run."""
     given, answer = found.get(keys.ARGUMENTS), found.get(keys.RESULT)
     if scope in scopes.TEXT_PARTS and answer is not None:
@@ -205,8 +204,6 @@ def _tool(data: bytes, row: Sequence[int], found: Facts, scope: str, error: str 
         args, asked = arguments(data[given[2] : given[2] + given[3]].decode())
     answered = Content.ABSENT if answer is None else _answer(data, answer)
     lacks = _halves(asked is Content.ABSENT, answered is Content.ABSENT)
-    if lacks and row[STATE] & HAS_EVENTS:
-        raise _Odd
     if error is not None and asked is Content.CAPTURED and answered is Content.ABSENT:
         answered = Content.CAPTURED
     captured = _halves(asked is Content.CAPTURED, answered is Content.CAPTURED)

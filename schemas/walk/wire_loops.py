@@ -18,7 +18,7 @@ REFUSED, FULL = -1, -2
 BEGIN, STOP, TRACE, IDENTITY, PARENT, STARTED, ENDED, FACTS, FACTS_STOP = range(9)
 RESOURCE, RESOURCE_STOP, SCOPE, SCOPE_STOP, STATE, COLUMNS = range(9, 15)
 """Columns of a span's row, and their number: offsets, times and bits. `PARENT` is -1 at a root."""
-FAILED, ODD, HAS_EVENTS, RAISED = 1, 2, 4, 8
+FAILED, ODD, RAISED = 1, 2, 4
 """Bits of `STATE`; `RAISED` is whether an exception was recorded."""
 SLOT, KIND, AT, SIZE, FACT_COLUMNS = range(5)
 """Columns of a fact: an attribute's slot, the kind of its value, and the value's offset (of truth values and
@@ -254,7 +254,7 @@ def _event(
     is_raised = slot == SLOT_EVENT
     if name == name_stop or slot == SLOT_EVENT_ODD or (is_raised and spans[n, STATE] & RAISED):
         spans[n, STATE] |= ODD
-    spans[n, STATE] |= HAS_EVENTS | (RAISED if is_raised else 0)
+    spans[n, STATE] |= RAISED if is_raised else 0
     most = SLOT_ESCAPED if is_raised else SLOT_IGNORED
     at, key_count = begins, 0
     while at < stop and count >= 0:

@@ -21,7 +21,7 @@ from ...schemas.attempt import Broken, attempt
 from ...schemas.candidate import Candidate
 from ...schemas.event import Event
 from ...schemas.paged.grouping import grouped
-from ...schemas.records.session_status import StatusChange, decode_status, encode_status
+from ...schemas.records.session_status import StatusChange, decode_status, encode_status, status_json
 from ...schemas.records.verdict_record import VerdictRecord, decode_verdict, encode_verdict
 from ...schemas.sessions.resolve import whole_candidate
 from ...schemas.time import parse_time, rfc3339
@@ -179,6 +179,8 @@ _JUDGED = msgspec.msgpack.Decoder(JudgedBatch)
 _VERDICTS = msgspec.json.Decoder(_VerdictsJson)
 _VERSIONED = msgspec.json.Decoder(_Versioned)
 _JSON = msgspec.json.Encoder()
+_CANDIDATES = _ENCODER.encode("candidates")
+_NO_CANDIDATES = _CANDIDATES + _ENCODER.encode([])
 _MAGIC = b"TL"
 _HEAD, _UNREAD_HEAD = _MAGIC + bytes([VERSION]), _MAGIC + bytes([UNREAD_VERSION])
 
@@ -256,16 +258,20 @@ def candidate_messages(
             by_session.setdefault(_utf8(candidate.session_id), []).append(data)
     groups = list(_by_session(by_session.values(), bytes_max)) or [([], False)]
     last = len(groups) - 1
-    messages = [
-        msgspec.structs.replace(
-            batch,
-            candidates=[msgspec.Raw(data) for data in group],
-            watermark=batch.watermark if number == last else before,
-            more=more,
-        )
-        for number, (group, more) in enumerate(groups)
-    ]
-    return [encode(message) for message in messages], too_large
+    messages: list[bytes] = []
+    for number, (group, more) in enumerate(groups):
+        watermark = batch.watermark if number == last else before
+        message = msgspec.structs.replace(batch, watermark=watermark, more=more)
+        messages.append(_with_candidates(message, group))
+    return messages, too_large
+
+
+def _with_candidates(batch: CandidateBatch, candidates: Sequence[bytes]) -> bytes:
+    """Return the message of a batch without candidates, with these in MessagePack; they are copied once."""
+    head, _, tail = encode(batch).partition(_NO_CANDIDATES)
+    # The head of a list is what its encoding has before as many values of one byte each.
+    list_head = _ENCODER.encode([None] * len(candidates))[: -len(candidates) or None]
+    return b"".join((head, _CANDIDATES, list_head, *candidates, tail))
 
 
 def _with_claims(candidate: Candidate) -> bytes | None:
@@ -330,7 +336,7 @@ def verdict_messages(message: VerdictsMessage, bytes_max: int) -> list[bytes]:
     verdicts are the lines of a bundle's `verdicts.jsonl`. Statuses come first, so that a consumer that counts
     knows of the session before its verdicts. Only the last message has the watermark.
     """
-    statuses = [msgspec.Raw(encode_status(status)) for status in message.statuses]
+    statuses: Any = list(map(status_json, message.statuses))
     verdicts = [msgspec.Raw(encode_verdict(verdict)) for verdict in message.verdicts]
     time = None if message.watermark is None else rfc3339(message.watermark)
     mark = message.mark
@@ -338,7 +344,10 @@ def verdict_messages(message: VerdictsMessage, bytes_max: int) -> list[bytes]:
     if len(data := _JSON.encode(whole)) <= bytes_max:
         # Its verdicts and statuses are smaller.
         return [data]
-    encoded = [*((True, data) for data in statuses), *((False, data) for data in verdicts)]
+    encoded = [
+        *((True, msgspec.Raw(encode_status(status))) for status in message.statuses),
+        *((False, data) for data in verdicts),
+    ]
     groups = list(grouped(((pair, len(bytes(pair[1]))) for pair in encoded), bytes_max)) or [[]]
     return [
         _JSON.encode(

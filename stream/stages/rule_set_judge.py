@@ -30,7 +30,7 @@ from ...predict.following.live.session_follower import (
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, compile_rule_set, label_columns
 from ...rules.incremental.carried import Carried
 from ...rules.incremental.carry_layout import CarryLayout
-from ...rules.incremental.continue_judging import BatchOutcome, continue_judging
+from ...rules.incremental.continue_judging import BatchOutcome, FollowedRules, continue_judging
 from ...rules.labels.joint.joint_labels import JointLabels
 from ...rules.labels.labelled_rows import LabelledRows, ListedEvents, label_type
 from ...rules.model.digest import rule_set_digest
@@ -118,23 +118,26 @@ class RuleSetJudge:
         if not events:
             return JudgedBatches([BatchVerdicts() for _ in batches], {})
         last = {event.session_id: event.occurrence for event in events}
-        columns = ListedEvents(events)
-        if self._follower is None:
-            labelled = watched = self.compiled.labeler.label_rows(columns)
-        else:
-            labelled, watched = self._joint.label(columns)
+        labelled, watched = self._labelled(events)
         before = {session_id: states[session_id] for session_id in last}
         carried = self._carried(before)
         numbers = np.repeat(np.arange(len(batches)), [len(batch) for batch in batches])
-        done = continue_judging(self._carry_layout, carried, labelled, numbers, satisfied=self._satisfied)
+        followed = self._follow(watched, before)
+        names = frozenset[tuple[str, str]]() if self._follower is None else frozenset(self._follower.names)
+        done = continue_judging(
+            self._carry_layout,
+            carried,
+            labelled,
+            numbers,
+            satisfied=self._satisfied,
+            followed=FollowedRules(followed.occurrences, names),
+        )
         outcomes = [*done.outcomes, *(BatchOutcome() for _ in batches[len(done.outcomes) :])]
         verdicts = [self._verdicts(batch, each) for batch, each in zip(batches, outcomes, strict=True)]
         batch_of: list[int] = numbers.tolist()
-        followed = self._follow(watched, before)
         for crossing in followed.crossings:
             self._add_crossing(verdicts[batch_of[crossing.row]], events[crossing.row], crossing)
         if self._follower is not None:
-            _mark_followed(verdicts, followed.occurrences, frozenset(self._follower.names))
             for number, bets in self._bets(self._follower, followed, events, batch_of).items():
                 verdicts[number].bets += bets
         for row in followed.unseen:
@@ -146,6 +149,14 @@ class RuleSetJudge:
             for name, occurrence in last.items()
         }
         return JudgedBatches(verdicts, after, followed.occurrences)
+
+    def _labelled(self, events: Sequence[Event]) -> tuple[LabelledRows, LabelledRows]:
+        """Return the events with the labels of the rules, and with those of the chain's rules."""
+        columns = ListedEvents(events)
+        if self._follower is not None:
+            return self._joint.label(columns)
+        labelled = self.compiled.labeler.label_rows(columns)
+        return labelled, labelled
 
     @property
     def names_chain(self) -> bool:
@@ -253,21 +264,6 @@ class RuleSetJudge:
             and (record.session_id, record.occurrence, record.pack, record.rule) == at
         ]
         return msgspec.structs.replace(change, missing=lacks[-1]) if lacks else change
-
-
-def _mark_followed(
-    verdicts: Iterable[BatchVerdicts],
-    occurrences: frozenset[tuple[str, int]],
-    rules: frozenset[tuple[str | None, str | None]],
-) -> None:
-    """Mark the statuses of followed rules in followed occurrences."""
-    for batch in verdicts:
-        batch.statuses = [
-            msgspec.structs.replace(each, is_followed=True)
-            if (each.session_id, each.occurrence) in occurrences and (each.pack, each.rule) in rules
-            else each
-            for each in batch.statuses
-        ]
 
 
 def chained_key(rules: str, chain: str | None) -> str:

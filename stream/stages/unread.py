@@ -32,8 +32,8 @@ class UnreadCandidates:
 
     def __init__(self, process: str = "monitor") -> None:
         self._process = process
-        self._memories: dict[str, tuple[SessionMemory, int]] = {}
-        """The memories of sessions with their characters, the latest last."""
+        self._memories: dict[str, SessionMemory] = {}
+        """The memories of sessions, the latest last."""
         self._chars = 0
 
     def read(self, batch: CandidateBatch, time: int) -> ReadBatch:
@@ -52,7 +52,8 @@ class UnreadCandidates:
         dead_letters: list[list[DeadLetter]] = [[] for _ in batches]
         # Rekeyers release by trace, and each source has a batch of its own; in the order of time, a call
         # follows those that it repeats.
-        for place in sorted(range(len(found)), key=lambda place: found[place].start):
+        starts = [candidate.start for candidate in found]
+        for place in sorted(range(len(found)), key=starts.__getitem__):
             candidate = found[place]
             if not candidate.request:
                 continue
@@ -74,14 +75,17 @@ class UnreadCandidates:
 
         `place` is that of its span among the plain ones.
         """
-        memory, chars = self._memories.pop(candidate.session_id, None) or (SessionMemory(), 0)
-        self._chars -= chars
+        memories, session_id = self._memories, candidate.session_id
+        memory = memories.pop(session_id, None)
+        if memory is None:
+            memory = SessionMemory()
+        else:
+            self._chars -= memory.chars
         whole = whole_candidate(candidate, plain.span(place), memory)
-        chars = memory.chars
-        self._memories[candidate.session_id] = memory, chars
-        self._chars += chars
-        while len(self._memories) > MEMORIES_MAX or self._chars > CHARS_MAX:
-            self._chars -= self._memories.pop(next(iter(self._memories)))[1]
+        memories[session_id] = memory
+        self._chars += memory.chars
+        while len(memories) > MEMORIES_MAX or self._chars > CHARS_MAX:
+            self._chars -= memories.pop(next(iter(memories))).chars
         return whole
 
     def _dead_letter(self, batch: CandidateBatch, candidate: Candidate, time: int, reason: str) -> DeadLetter:

@@ -55,6 +55,7 @@ class Pair:
         self.count(expected, is_plain=ready is not None)
         self.counts["closed"] += ready is not None and self.ordinary.seen[-1].number > begun
         assert self.plain.due == self.ordinary.due
+        assert self.plain.held.chars == self.ordinary.held.chars
         if is_stored:
             self.plain.make_pages()
             self.ordinary.make_pages()
@@ -275,6 +276,7 @@ def test_uses_of_few_ids_become_the_same_events(monkeypatch: pytest.MonkeyPatch)
         for module in (seen, uses):
             monkeypatch.setattr(module, "WAITING_MAX", waiting_max)
         monkeypatch.setattr(seen, "RECENT_MAX", random.choice((3, 32)))
+        monkeypatch.setattr(seen, "REMEMBERED_MAX", random.choice((10, 50_000)))
         odd = random.choice((1, 5, 20))
         pair = Pair(1 << 40, counts)
         for number in range(30):

@@ -7,15 +7,20 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from tracline.schemas.otlp.protobuf import decode_protobuf
 from tracline.schemas.plain_traces.requests import PlainRequest
 from tracline.schemas.plain_traces.trace import PlainTrace
 from tracline.schemas.sessions import pending
 from tracline.schemas.settings import SessionSettings
+from tracline.schemas.time import NS
 from tracline.stream.group.rekey_sources import EncodedRekeyResult, ordinary, requests_of
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 
 from ..support.conversations.keyed import Rekeyer, inputs
+from ..support.conversations.log_records import by_trace
+from ..support.conversations.recordings import FOLDER, names
+from ..support.conversations.recordings import requests_of as requests_of_recording
 from ..support.conversations.rekeyed_loads import LAST, load, trees
 
 SOURCES, PARTITIONS = 2, 3
@@ -31,6 +36,12 @@ RATES = {"plain": 0.0, "some": 0.03, "many": 0.25}
 SHARE = {"plain": 0.6, "some": 0.3, "many": 0.05}
 """The least share of candidates that are of plain traces, by the rate of what is unusual."""
 SEEDS = 4
+PLAIN = {
+    *("anthropic-openllmetry", "google-adk", "google-adk-events", "openai-opentelemetry"),
+    *("openai-opentelemetry-default", "openai-opentelemetry-events", "pydantic-ai-5", "semantic-kernel"),
+    "vercel-ai-7",
+}
+"""Recordings of which all requests are plain; `benchmarks/walk.py` names the others, with the reasons."""
 
 
 class Pair:
@@ -96,6 +107,7 @@ class Pair:
                 assert trace.touched == usual_traces.traces[name].touched
                 assert trace.is_waiting == usual_traces.traces[name].is_waiting
                 self.counts["remembered as bytes"] += isinstance(trace, PlainTrace)
+                self.counts["by coarse clocks"] += isinstance(trace, PlainTrace) and is_coarse(trace)
 
     def check_remembered(self) -> None:
         """Compare every trace that both remember."""
@@ -103,6 +115,11 @@ class Pair:
             compiled, usual = (each.assigned[number].state.traces.traces for each in self.rekeyers)
             for name, trace in compiled.items():
                 assert trace.opened() == usual[name].opened()
+
+
+def is_coarse(trace: PlainTrace) -> bool:
+    """Return whether a span of a trace was timed by JavaScript's clock."""
+    return any(span.coarse for spans in trace.opened().trace.spans.values() for span in spans)
 
 
 def run(pair: Pair, records: list[Record], random: Random, restarts: float) -> None:
@@ -136,6 +153,7 @@ def test_both_paths_send_and_store_the_same(rate: str, settings: str) -> None:
     print(f"{rate}, {settings}: {share:.1%} of {counts['candidates']} candidates, {requests:.1%} of requests")
     assert share > SHARE[rate], "the compiled path is hardly taken"
     assert counts["remembered as bytes"]
+    assert counts["by coarse clocks"]
 
 
 @pytest.mark.parametrize("lateness_s", [0, 60])
@@ -148,6 +166,26 @@ def test_random_trees(lateness_s: float) -> None:
         counts += pair.counts
     print(f"trees: {counts['plain'] / counts['candidates']:.1%} of {counts['candidates']} candidates")
     assert counts["plain"] > counts["candidates"] / 20
+    assert counts["by coarse clocks"]
+
+
+def test_recordings() -> None:
+    """Frameworks send the same on both paths, cut by trace; the requests of some are all plain."""
+    plain: set[str] = set()
+    for name in names():
+        bodies = requests_of_recording(FOLDER / name / "otlp" / "requests.pb.zst")
+        parts = [part for body in bodies for _, _, part in by_trace(Topic.SPANS, body)]
+        last = max(max(span.start, span.end) for part in parts for span in decode_protobuf(part).spans)
+        pair = Pair(LATENESS, BYTES_MAX)
+        for offset, part in enumerate(parts):
+            pair.take([Record(0, offset, last, part)])
+        pair.tick([0, 1], last + 600 * NS)
+        pair.check_remembered()
+        if pair.counts["plain requests"] == pair.counts["requests"]:
+            # Two spans report each call of the latter, with one answer: the ordinary path finds out which.
+            assert pair.counts["plain"] or name == "anthropic-openllmetry"
+            plain.add(name)
+    assert plain == PLAIN
 
 
 @pytest.mark.parametrize("seed", range(3))

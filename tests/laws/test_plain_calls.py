@@ -139,6 +139,7 @@ def check(sent: Sequence[bytes], step: int = 10) -> Counter[bool]:
         whole, ordinary = whole_candidate(unread, plain, memory), whole_candidate(unread, None)
         counts[plain is not None and not (before or memory.plain.is_odd)] += 1
         assert whole.chars == ordinary.chars
+        assert memory.plain.chars == sum(len(call.text) for call in memory.plain.calls)
         assert whole.joined() == ordinary.joined()
         past = () if whole.history is None else whole.history.claims
         assert all(claim.time == 0 and claim.past for claim in past)

@@ -11,11 +11,14 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from opentelemetry.proto.trace.v1.trace_pb2 import Status, TracesData
+from tracline.schemas.claims.span_claims import claims_of
 from tracline.schemas.dialects import names
+from tracline.schemas.dialects.names import frameworks as fw
 from tracline.schemas.dialects.names import opentelemetry_1_41 as otel
 from tracline.schemas.dialects.names import scopes
 from tracline.schemas.otlp.decoded import Unreadable
 from tracline.schemas.plain.content import input_text, tool_content
+from tracline.schemas.plain.runs import run_claims
 from tracline.schemas.plain.span import PlainSpan, PlainSpans, plain_span
 from tracline.schemas.sessions.span_reading import claimed_content
 from tracline.schemas.span import Span, Value
@@ -102,8 +105,13 @@ def check(requests: Iterable[bytes]) -> Counter[bool]:
     plain = PlainSpans(sent)
     for place, each in enumerate(sent):
         counts[is_plain(each)] += 1
-        assert plain.span(place) == plain.span_by_attributes(place)
-        assert repr(read(each, plain.span(place))) == repr(ordinary(each)), each.hex()
+        span, content = plain.span(place), ordinary(each)
+        assert span == plain.span_by_attributes(place)
+        assert repr(read(each, span)) == repr(content), each.hex()
+        run = None if span is None else run_claims(span, 1, 2)
+        assert run is None or (isinstance(content, SpanContent) and run == claims_of(content, 1, 2)), (
+            each.hex()
+        )
     return counts
 
 
@@ -132,6 +140,21 @@ def test_conversations_are_read_alike(dialect: Dialect) -> None:
     sent = [span for seed in range(6) for span in spans(random_session(seed), Manner(dialect=dialect))]
     counts = check(each for span in sent for each in as_sent_on(to_otlp([span]).SerializeToString()))
     assert counts[True] > 0 or dialect is not Dialect.GENAI
+
+
+def test_runs_have_their_claims_straight_from_their_attributes() -> None:
+    """Those of the desk, failed and not; a run without a result, or with a hidden or cut half, has not."""
+    runs = [span for span in desk_spans(500) if span.attributes.get(otel.OPERATION) == otel.TOOL_OPERATION]
+    made = as_sent_on(to_otlp(runs).SerializeToString())
+    found = [plain_span(each) for each in (*made, request({**TOOL}), request({**TOOL}, 2))]
+    assert len(found) > 50
+    assert all(span is not None and run_claims(span, 1, 2) is not None for span in found)
+    silent = {name: text for name, text in TOOL.items() if name != otel.TOOL_RESULT}
+    hidden = [{**TOOL, name: "[REDACTED]"} for name in (otel.TOOL_ARGUMENTS, otel.TOOL_RESULT)]
+    cut = {**TOOL, otel.TOOL_ARGUMENTS: '{"a": '}
+    odd = [plain_span(request(attributes)) for attributes in (silent, *hidden, cut, CHAT)]
+    assert all(span is not None and run_claims(span, 1, 2) is None for span in odd)
+    check([request({**TOOL, otel.TOOL_NAME: fw.MERGED_TOOLS}), *map(request, (cut, silent, *hidden))])
 
 
 def test_loops_part_the_attributes_of_most_plain_spans() -> None:

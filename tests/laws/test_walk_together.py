@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
+from tracline.schemas.otlp.protobuf import decode_protobuf
 from tracline.schemas.walk import locate
 from tracline.schemas.walk.locate import LocatedRequests, located
+from tracline.schemas.walk.request_loops import FACTS
+from tracline.schemas.walk.wire_loops import KIND
 
 from ..support.conversations.span_plan import Dialect
+from ..support.otlp_requests import to_otlp
 from .test_walk import SCOPE, damaged, generated, recorded
 
+SYSTEM = "You are the agent of a shop. " * 80
+"""A beginning that many conversations have."""
 SPANS_MAX = 8
 """The room for spans of each request, which is too small for some."""
 
@@ -62,3 +71,53 @@ def test_rows_without_room_are_of_their_request_alone() -> None:
     requests = [large, *small, large]
     together = LocatedRequests(requests, 1)
     assert [together.at(place) for place in range(len(requests))] == [*map(located, requests)]
+
+
+def histories(random: Random) -> Iterator[str]:
+    """Yield the inputs of calls of some conversations at once, each mostly one before with more behind it."""
+    texts = ["Where is it?", "Dové è?" * 9, 'a "quoted"\n\\word', "x" * 400, "посылка " * 30]
+    fields = [{}] * 60 + [{"name": "desk"}, {"thought": True}, {"finish_reason": "stop"}]
+    spellings = [(", ", ": ")] * 5 + [(",", ":"), (" , ", " : ")]
+    system = {"role": "system", "parts": [{"type": "text", "content": SYSTEM}]}
+    chats: list[list[dict[str, Any]]] = [[system] if number % 2 else [] for number in range(6)]
+    for _ in range(150):
+        chat = random.choice(chats)
+        for _ in range(random.choice((0, 1, 2, 2, 3))):
+            part = {"type": "text", "content": random.choice(texts)}
+            role = random.choice(("user", "assistant"))
+            chat.append({"role": role, "parts": [part]} | random.choice(fields))
+        if random.random() < 0.1:
+            del chat[random.randrange(len(chat) + 1) :]
+        ascii_only = random.random() < 0.2
+        text = json.dumps(chat, ensure_ascii=ascii_only, separators=random.choice(spellings))
+        if random.random() < 0.3:
+            place = random.randrange(len(text))
+            text = text[:place] + random.choice(("", "x", '"', "}", "]", ",", "{")) + text[place + 1 :]
+        yield text
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_repeated_messages_are_judged_as_alone(seed: int) -> None:
+    """Histories that come again, cut, changed or in another spelling are accepted as they are alone."""
+    span = next(span for data in generated(Dialect.GENAI, "plain") for span in decode_protobuf(data).spans)
+    requests: list[bytes] = []
+    for text in histories(Random(f"histories {seed}")):
+        attributes = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": text}
+        made = msgspec.structs.replace(span, attributes=attributes)
+        requests.append(to_otlp([made]).SerializeToString())
+    together = LocatedRequests(requests)
+    alone = [LocatedRequests([data]) for data in requests]
+    assert not sum(each.repeated for each in alone)
+    assert [together.at(place) for place in range(len(requests))] == [each.at(0) for each in alone]
+    kinds = {tuple(each.facts[:, KIND].tolist()) for each in alone}
+    assert [each.facts.tolist() for each in alone] == facts_by_request(together)
+    print(f"{together.repeated / sum(map(len, requests)):.1%} of bytes were known, kinds {kinds}")
+    assert together.repeated > sum(map(len, requests)) / 10
+    assert len(kinds) > 1
+
+
+def facts_by_request(together: LocatedRequests) -> list[list[list[int]]]:
+    """Return the facts of each request."""
+    stops = together.found[:, FACTS].cumsum().tolist()
+    begins = [0, *stops[:-1]]
+    return [together.facts[begin:stop].tolist() for begin, stop in zip(begins, stops, strict=True)]

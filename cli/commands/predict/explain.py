@@ -27,8 +27,11 @@ Risky = tuple[str, "ExplainedRisk"]
 
 
 class ExplanationChoice(NamedTuple):
-    """The choice of an explanation: its pattern, the number of paths, and whether they have examples."""
+    """The choice of an explanation: session, rule, event and pattern, number of paths, and their examples."""
 
+    session: str
+    rule: str | None
+    at: int | None
     pattern: Pattern | None
     paths: int
     examples: bool
@@ -88,21 +91,12 @@ def command(
     """
     from ....predict.risk.pattern import read_pattern
 
-    choice = ExplanationChoice(None if pattern is None else read_pattern(pattern), paths, examples)
+    asked = None if pattern is None else read_pattern(pattern)
+    choice = ExplanationChoice(session, rule, at, asked, paths, examples)
     rules, counted = read_chain_and_archive(chain, archive, timezone, allow_rejected)
     if session not in counted.ids:
         raise click.UsageError(quoted(f"ARCHIVE has no session {session}."))
-    names = [f"{each.pack}/{each.rule}" for each in rules.counted]
-    places = [place for place, name in enumerate(names) if rule in (None, name, name.split("/")[1])]
-    if not places:
-        raise click.UsageError(quoted(f"CHAIN has no rule {rule}; it has {', '.join(names)}."))
-    events = horizon_of(rules, within)
-    found = [
-        risky for place in places if (risky := explained(rules, counted, place, session, at, events, choice))
-    ]
-    if not found:
-        raise click.UsageError("No rule has a risk after such an event of the session.")
-    name, riskiest = max(found, key=lambda each: each[1].explanation.risk)
+    name, riskiest = riskiest_of(rules, counted, choice, within)
     if format == "json":
         document = {"chain": rules.chain.digest, "session": session, "rule": name}
         document |= ({} if pattern is None else {"pattern": pattern}) | as_json(riskiest)
@@ -124,14 +118,23 @@ def horizon_of(rules: ChainRules, within: str | None) -> int | None:
     return number
 
 
+def riskiest_of(
+    rules: ChainRules, counted: CountedArchive, choice: ExplanationChoice, within: str | None
+) -> Risky:
+    """Return the name and the explanation of the chosen rule with the greatest risk."""
+    names, rule = [f"{each.pack}/{each.rule}" for each in rules.counted], choice.rule
+    places = [place for place, name in enumerate(names) if rule in (None, name, name.split("/")[1])]
+    if not places:
+        raise click.UsageError(quoted(f"CHAIN has no rule {rule}; it has {', '.join(names)}."))
+    events = horizon_of(rules, within)
+    found = [risky for place in places if (risky := explained(rules, counted, place, choice, events))]
+    if not found:
+        raise click.UsageError("No rule has a risk after such an event of the session.")
+    return max(found, key=lambda each: each[1].explanation.risk)
+
+
 def explained(
-    rules: ChainRules,
-    counted: CountedArchive,
-    place: int,
-    session: str,
-    at: int | None,
-    within: int | None,
-    choice: ExplanationChoice,
+    rules: ChainRules, counted: CountedArchive, place: int, choice: ExplanationChoice, within: int | None
 ) -> Risky | None:
     """Return the name of a rule with its explanation, None where it has no risk at the event."""
     from ....batch.prediction.explained import session_rule
@@ -141,8 +144,8 @@ def explained(
     unseen = rules.rules[place].unseen_estimate(learned)
     rule = session_rule(learned, estimate, unseen, counted.counted[place], within, choice.pattern)
     best: tuple[float, int, SequenceRisks] | None = None
-    for sequence in rule.sequences(counted.ids.index(session)):
-        event = sequence.riskiest if at is None else at
+    for sequence in rule.sequences(counted.ids.index(choice.session)):
+        event = sequence.riskiest if choice.at is None else choice.at
         if event is None or event >= len(sequence.places):
             continue
         risk = sequence.places[event].risk

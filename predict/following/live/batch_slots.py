@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....rules.engine.kernel_loop import NO_SLICE
 from ....rules.labels.labelled_rows import LabelledRows
 from ....rules.model.arrays import I32, I64, U8
 from ..follow_loop import NO_SYMBOL_YET
-from .followed_session import BETWEEN, FollowedSession
+from .followed_session import ABOVE, BETWEEN, CUT, STOPPED, FollowedSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class BatchSlots:
 
     `rows` are the rows of their events slot by slot, between `bounds`, and `slots` the slot of each. `ended`
     are the slots whose occurrence has closed, with the rows of their ends, and `open` the others that a
-    later batch may continue.
+    later batch may continue. `no_slices` has `NO_SLICE` for each row.
     """
 
     places: tuple[tuple[str, int], ...]
@@ -29,6 +30,7 @@ class BatchSlots:
     slots: I32
     ended: I64
     open: tuple[int, ...]
+    no_slices: I32
 
 
 def batch_slots(
@@ -74,13 +76,15 @@ def batch_slots(
         slots=of_rows,
         ended=np.array(sorted(ended.items()), dtype=np.int64).reshape(-1, 2),
         open=tuple(sorted(set(last.values()) - ended.keys())),
+        no_slices=np.full(len(rows), NO_SLICE, dtype=np.int32),
     )
 
 
 class CarriedRuns:
     """The runs of the slots that go on: `slots` are these, and the other arrays have a row for each.
 
-    `rows` and `texts` have by rule the names of their rows and their last symbols.
+    `rows` and `texts` have by rule the names of their rows and their last symbols, and `above`, `stopped` and
+    `cut` the bits of their flags.
 
     Their symbols have numbers below `NO_SYMBOL_YET`, since events of the batch have numbers from 0 on.
     """
@@ -102,6 +106,7 @@ class CarriedRuns:
         shape = len(self._states), rules
         data = b"".join([state.flags for _, state in self._states])
         self.flags: U8 = np.frombuffer(data, dtype=np.uint8).reshape(shape)
+        self.above, self.stopped, self.cut = (self.flags.T & bit != 0 for bit in (ABOVE, STOPPED, CUT))
         places: I64 = np.array([state.lasts for _, state in self._states], dtype=np.int64).reshape(shape)
         numbers = NO_SYMBOL_YET - 1 - np.array(bases, dtype=np.int64)[:, None] - places
         self.symbols: I32 = np.where(places < 0, NO_SYMBOL_YET, numbers).astype(np.int32)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....rules.engine.kernel_loop import NO_SLICE
-from ....rules.model.arrays import I32, U8
+from ....rules.model.arrays import I32, U8, Mask
 from ..follow_loop import FollowMemory
 from ..follower import begun
 from ..rule_tables import RuleTables
@@ -37,9 +36,7 @@ class RuleRuns:
         self._tables, self._carried = tables, carried
         self._count = len(slots.places)
         self.members: Sequence[SliceMember] = () if slices is None else slices.members
-        self.event_slices: I32 = (
-            np.full(len(slots.rows), NO_SLICE, dtype=np.int32) if slices is None else slices.event_slices
-        )
+        self.event_slices: I32 = slots.no_slices if slices is None else slices.event_slices
         self.memory: FollowMemory = begun(self._count, len(self.members))
         if len(carried.slots):
             self._restore(place)
@@ -58,16 +55,14 @@ class RuleRuns:
         """Return the last symbol of each slot's own run."""
         return self._symbols(0, self._count)
 
-    @property
-    def flags(self) -> U8:
-        """Return the flags of each slot's own run."""
-        return self._flags(0, self._count) | self.memory.cut.astype(np.uint8) * np.uint8(CUT)
-
     def slice_runs(self) -> list[StoredRun | None]:
         """Return the runs of the members after the batch."""
+        if not self.members:
+            return []
         first, end = self._count, self._count + len(self.members)
         names, symbols = self._names(first, end), self._symbols(first, end)
-        flags: list[int] = self._flags(first, end).tolist()
+        above, stopped = self.memory.above[first:end], self.memory.stopped[first:end]
+        flags: list[int] = run_flags(above, stopped).tolist()
         born: list[bool] = self.memory.born.tolist()
         runs = map(StoredRun, names, symbols, flags)
         return [run if is_born else None for is_born, run in zip(born, runs, strict=True)]
@@ -75,13 +70,12 @@ class RuleRuns:
     def _restore(self, place: int) -> None:
         """Fill the memory of the slots that go on."""
         carried, memory = self._carried, self.memory
-        flags = carried.flags[:, place]
         rows, contexts = self._tables.runs(carried.texts[place], carried.rows[place])
         memory.rows[carried.slots], memory.contexts[carried.slots] = rows, contexts
         memory.symbols[carried.slots] = carried.symbols[:, place]
-        memory.above[carried.slots] = flags & ABOVE != 0
-        memory.stopped[carried.slots] = flags & STOPPED != 0
-        memory.cut[carried.slots] = flags & CUT != 0
+        for array, flags in ((memory.above, carried.above), (memory.stopped, carried.stopped)):
+            array[carried.slots] = flags[place]
+        memory.cut[carried.slots] = carried.cut[place]
 
     def _restore_slices(self) -> None:
         """Fill the memory of the members that go on."""
@@ -106,7 +100,14 @@ class RuleRuns:
         numbers: list[int] = self.memory.symbols[first:end].tolist()
         return [texts[number] if number >= 0 else restored(number) for number in numbers]
 
-    def _flags(self, first: int, end: int) -> U8:
-        """Return the flags of the runs from `first` to `end`."""
-        above, stopped = self.memory.above[first:end], self.memory.stopped[first:end]
-        return above.astype(np.uint8) * np.uint8(ABOVE) | stopped.astype(np.uint8) * np.uint8(STOPPED)
+
+def run_flags(above: Mask, stopped: Mask) -> U8:
+    """Return the flags of runs."""
+    return above.astype(np.uint8) * np.uint8(ABOVE) | stopped.astype(np.uint8) * np.uint8(STOPPED)
+
+
+def slot_flags(runs: Sequence[RuleRuns], slots: int) -> U8:
+    """Return the flags of the rules' own runs, by slot and then by rule."""
+    arrays = [(run.memory.above[:slots], run.memory.stopped[:slots], run.memory.cut) for run in runs]
+    above, stopped, cut = (np.stack(each, axis=1) for each in zip(*arrays, strict=True))
+    return run_flags(above, stopped) | cut.astype(np.uint8) * np.uint8(CUT)

@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 
 from ....rules.engine import kernel
-from ....rules.engine.kernel_loop import NO_SLICE
+from ....rules.engine.kernel_loop import NO_SLICE, numbered
 from ....rules.engine.letters import LabelWords, letters
 from ....rules.labels.few import REMEMBERED_MAX
 from ....rules.labels.labelled_rows import LabelledRows
@@ -41,7 +41,7 @@ from .followed_session import (
     FollowedSession,
 )
 from .key_slices import KeySlices
-from .rule_runs import RuleRuns
+from .rule_runs import RuleRuns, slot_flags
 from .slice_runs import StoredRun
 from .sliced_rules import SlicedBatch, SlicedRules
 
@@ -195,12 +195,9 @@ class SessionFollower:
         bits: U64 = np.empty((len(rows), 2 * count + 1), dtype=np.uint64)
         bits[:, :-1] = labelled.labels.words[rows]
         bits[:, -1] = labelled.kinds[rows]
-        keys: list[bytes] = bits.view(f"V{bits.shape[1] * bits.itemsize}").ravel().tolist()
-        found = list(map(self._codes.get, keys))
-        new: dict[bytes, int] = {}
-        for place, code in enumerate(found):
-            if code is None:
-                new.setdefault(keys[place], place)
+        numbers, firsts = numbered(bits)
+        keys = [bits[place].tobytes() for place in firsts.tolist()]
+        new = {key: place for key, place in zip(keys, firsts.tolist(), strict=True) if key not in self._codes}
         if new:
             places = list(new.values())
             words = LabelWords(bits[places, :count], bits[places, count:-1])
@@ -210,7 +207,7 @@ class SessionFollower:
             named = tuple(_KINDS[kind] for kind in kinds)
             self._add(DistinctEvents(words, table, np.arange(len(new), dtype=np.int32), named))
             self._codes |= {key: len(self._codes) + number for number, key in enumerate(new)}
-        return np.array([self._codes[key] for key in keys], dtype=np.int32)
+        return np.array([self._codes[key] for key in keys], dtype=np.int32)[numbers]
 
     def _add(self, events: DistinctEvents) -> None:
         unseen = [False] * len(events.kinds)
@@ -254,7 +251,7 @@ class SessionFollower:
         """Return the states of the open slots after the batch; `agents` are the last ones by slot."""
         rows = list(zip(*[each.names for each in runs], strict=True))
         texts = list(zip(*[each.symbols for each in runs], strict=True))
-        flags = np.stack([each.flags for each in runs], axis=1) | warned.astype(np.uint8) * np.uint8(WARNED)
+        flags = slot_flags(runs, len(slots.places)) | warned.astype(np.uint8) * np.uint8(WARNED)
         of_keys = [[runs[place].slice_runs() for place in places] for places in self._sliced.places]
         sliced = list(slices.after([list(zip(*of_rules, strict=True)) for of_rules in of_keys]))
         found: dict[str, FollowedSession] = {}

@@ -5,7 +5,7 @@ A page has candidates that came one after another. It is needed until none of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -114,6 +114,14 @@ class HeldCandidates:
         del self.candidates[key]
         self.chars -= self._chars.pop(key)
         self._recent.pop(key, None)
+
+    def remove_all(self, keys: Collection[str]) -> None:
+        """Remove these candidates."""
+        if len(keys) < len(self.candidates):
+            for key in keys:
+                self.remove(key)
+            return
+        self.candidates, self._chars, self._recent, self.chars = {}, {}, {}, 0
 
     def join_histories(self) -> None:
         """Put the histories of all candidates among their claims."""

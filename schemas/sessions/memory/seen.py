@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -143,6 +143,24 @@ class SeenClaims:
                 self.counts.within += 1
                 self.recent.within[outer] = None
                 self.covers_calls = self.covers_calls or not outer.startswith(OF_AGENTS)
+
+    def add_spans(self, spans: Mapping[str, Sequence[str]]) -> None:
+        """Remember spans, each with the keys of those that it covers."""
+        recent, counts = self.recent, self.counts
+        most = max(counts.spans + len(spans), counts.within + sum(map(len, spans.values())))
+        if self.older or most > REMEMBERED_MAX:
+            for key, within in spans.items():
+                self.add_span(key, within)
+            return
+        before = len(recent.spans), len(recent.within)
+        for key, within in spans.items():
+            recent.spans[key] = None
+            for outer in within:
+                if outer not in recent.within:
+                    recent.within[outer] = None
+                    self.covers_calls = self.covers_calls or not outer.startswith(OF_AGENTS)
+        counts.spans += len(recent.spans) - before[0]
+        counts.within += len(recent.within) - before[1]
 
     def message(self, key: str) -> SeenMessage | None:
         """Return the last span with a message."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 from typing import TypeAlias
@@ -31,7 +31,7 @@ MANNERS = (
     Manner(wrapped=0.6, wrapper=Dialect.GENAI, end_mark=True),
     Manner(doubled=0.3, retried=0.2, clock_faults=0.1),
 )
-SECOND = 1_000_000_000
+SECOND, MS = 1_000_000_000, 1_000_000
 
 
 def _with(attributes: dict[str, Value]) -> Change:
@@ -99,8 +99,22 @@ SIZES = (*range(1, 13), *range(1, 13), *range(2, 8), 25)
 def trees(seed: int, rate: float, count: int = 25, sources: int = 2) -> list[Record]:
     """Return the records of random trees of spans, in which any span may be around any other one."""
     random = Random(f"trees {seed}")
-    every = [span for number in range(count) for span in _tree(number, random)]
+    every = [span for number in range(count) for span in _by_any_clock(_tree(number, random), random)]
     return _records(every, rate, sources, random)
+
+
+def _by_any_clock(made: Iterable[Span], random: Random) -> Iterator[Span]:
+    """Yield spans, some of them by JavaScript's clock, whose starts are whole milliseconds and ends late."""
+    made = list(made)
+    if random.random() < 0.6:
+        yield from made
+        return
+    for span in made:
+        resource: dict[str, Value] = {**span.resource, "telemetry.sdk.language": "nodejs"}
+        start = span.start if random.random() < 0.1 else span.start // MS * MS
+        end = span.end // MS * MS + random.choice((0, 0, 1, MS // 2, MS - 1, MS, MS + 1))
+        end = start + random.choice((0, 1, MS // 2)) if random.random() < 0.05 else end
+        yield msgspec.structs.replace(span, resource=resource, start=start, end=end)
 
 
 def _tree(number: int, random: Random) -> Iterator[Span]:
@@ -165,7 +179,7 @@ def load(seed: int, rate: float, conversations: int = 12, sources: int = 2) -> l
         manner = replace(random.choice(MANNERS), seed=number)
         if random.random() < rate / 4:
             manner = replace(manner, dialect=random.choice([*Dialect]))
-        every += spans(session, manner)
+        every += _by_any_clock(spans(session, manner), random)
     return _records(every, rate, sources, random)
 
 
