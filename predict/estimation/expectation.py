@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from ...rules.model.arrays import F64, I32, I64
 from ..chain.contexts import Contexts
@@ -29,7 +29,7 @@ class _Correction:
     """One level at the nodes that have counts: their totals, and the counts by [node, value]."""
 
     nodes: I64
-    counts: sparse.csr_array[Any, Any]
+    counts: scipy.sparse.csr_array[Any, Any]
     totals: F64
     weights: F64
 
@@ -107,7 +107,7 @@ class NextSymbolChain:
         counted, size = self._counted, len(self._counted.contexts)
         groups = groups_of(replace(counted, contexts=_joined(counted.contexts, self._nodes)), level.columns)
         counts = counted.counts
-        table = sparse.coo_array(
+        table = scipy.sparse.coo_array(
             (counts.counts, (groups[counts.contexts], counts.nexts)), (int(groups.max()) + 1, self.width)
         ).tocsr()
         totals = np.asarray(table.sum(axis=1)).reshape(-1)[groups[size:]]
@@ -117,7 +117,7 @@ class NextSymbolChain:
         node = nodes[taken.row]
         place = (node // (self.width * self.rows) * self.width + taken.col) * self.rows + node % self.rows
         shape = len(nodes), len(self._nodes)
-        matrix = sparse.coo_array((taken.data.astype(np.float64), (taken.row, place)), shape).tocsr()
+        matrix = scipy.sparse.coo_array((taken.data.astype(np.float64), (taken.row, place)), shape).tocsr()
         return _Correction(nodes, matrix, totals[nodes].astype(np.float64), weights[nodes])
 
 
@@ -129,7 +129,7 @@ def next_probabilities(counted: Counted, estimate: NestedEstimate, contexts: Con
     counts = counted.counts
     for level in estimate.levels:
         groups = groups_of(joined, level.columns)
-        table = sparse.coo_array(
+        table = scipy.sparse.coo_array(
             (counts.counts, (groups[counts.contexts], counts.nexts)), (int(groups.max()) + 1, width)
         ).tocsr()
         taken = table[groups[size:]].toarray()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse import csgraph
-from scipy.sparse.linalg import splu
+import scipy
 
 from ...rules.model.arrays import F64, I64, Mask
 from .chain import ExplicitChain
@@ -44,8 +42,8 @@ def reach_of_rows(starts: I64, targets: I64, shares: F64, goal: Mask, never: Mas
     unsure = np.flatnonzero(possible & ~sure)
     if len(unsure):
         matrix = _matrix(starts, targets, shares)[unsure]
-        system = sparse.identity(len(unsure), format="csc") - matrix[:, unsure].tocsc()
-        values[unsure] = splu(system.tocsc()).solve(np.asarray(matrix @ values).ravel())
+        system = scipy.sparse.identity(len(unsure), format="csc") - matrix[:, unsure].tocsc()
+        values[unsure] = scipy.sparse.linalg.splu(system.tocsc()).solve(np.asarray(matrix @ values).ravel())
     return np.clip(values, 0.0, 1.0)
 
 
@@ -58,15 +56,15 @@ def can_reach(sources: I64, targets: I64, goal: Mask) -> Mask:
     # One search from a node before all goals, over the transitions backwards.
     rows = np.concatenate([targets, np.full(len(goals), count)])
     columns = np.concatenate([sources, goals])
-    graph = sparse.csr_matrix(
+    graph = scipy.sparse.csr_matrix(
         (np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=(count + 1, count + 1)
     )
-    order = csgraph.breadth_first_order(graph, count, return_predecessors=False)
+    order = scipy.sparse.csgraph.breadth_first_order(graph, count, return_predecessors=False)
     found = np.zeros(count + 1, dtype=np.bool_)
     found[order] = True
     return found[:count]
 
 
-def _matrix(starts: I64, targets: I64, shares: F64) -> sparse.csr_matrix:
+def _matrix(starts: I64, targets: I64, shares: F64) -> scipy.sparse.csr_matrix:
     count = len(starts) - 1
-    return sparse.csr_matrix((shares, targets, starts), shape=(count, count))
+    return scipy.sparse.csr_matrix((shares, targets, starts), shape=(count, count))

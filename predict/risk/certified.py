@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, bicgstab
+import scipy
 
 from ...rules.model.arrays import F64
 
@@ -67,7 +67,7 @@ def _refined(product: Callable[[F64], F64], constant: F64, residual_max: float) 
     def less(values: F64) -> F64:
         return values - product(values)
 
-    operator = LinearOperator((size, size), matvec=less, dtype=np.float64)  # pyright: ignore[reportCallIssue]
+    operator = scipy.sparse.linalg.LinearOperator((size, size), matvec=less, dtype=np.float64)  # pyright: ignore[reportCallIssue]
     values, best, smallest = constant.copy(), constant, np.inf
     stalled = 0
     for done in range(ROUNDS_MAX):
@@ -78,7 +78,7 @@ def _refined(product: Callable[[F64], F64], constant: F64, residual_max: float) 
             best, smallest = values, largest
         if smallest <= residual_max or stalled > 10:
             return best, done
-        correction, _ = bicgstab(operator, rest, rtol=1e-6, maxiter=_KRYLOV_STEPS)
+        correction, _ = scipy.sparse.linalg.bicgstab(operator, rest, rtol=1e-6, maxiter=_KRYLOV_STEPS)
         values = best + cast("F64", correction) if largest <= smallest else best
         for _ in range(_PLAIN_STEPS):
             values = product(values) + constant

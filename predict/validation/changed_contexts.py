@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from scipy.special import chdtrc, xlogy
+import scipy
 
 from ...rules.model.arrays import F64, I64, Mask
 
@@ -48,7 +48,9 @@ def changed_contexts(
     p_values = np.full(contexts, np.nan)
     freedom = np.maximum(symbols[tested] - 1, 0)
     p_values[tested] = np.where(
-        freedom > 0, cast("F64", chdtrc(np.maximum(freedom, 1), np.maximum(g[tested], 0.0))), 1.0
+        freedom > 0,
+        cast("F64", scipy.special.chdtrc(np.maximum(freedom, 1), np.maximum(g[tested], 0.0))),
+        1.0,
     )
     return ChangedContexts(p_values, discoveries(p_values, FALSE_DISCOVERIES))
 
@@ -63,4 +65,4 @@ def discoveries(p_values: F64, rate: float) -> Mask:
 
 
 def _entropy(counts: F64) -> F64:
-    return cast("F64", xlogy(counts, counts))
+    return cast("F64", scipy.special.xlogy(counts, counts))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from scipy.special import betainccinv, betaincinv
+import scipy
 
 from ..chain.contexts import I64
 from ..chain.risks import F64
@@ -75,6 +75,8 @@ def binomial_interval(successes: I64, trials: I64, error: float | F64) -> tuple[
     tail = np.broadcast_to(np.asarray(error) / 2, hits.shape)
     low, high = np.zeros(len(hits)), np.ones(len(hits))
     any_hit, any_miss = hits > 0, misses > 0
-    low[any_hit] = cast("F64", betaincinv(hits[any_hit], misses[any_hit] + 1, tail[any_hit]))
-    high[any_miss] = cast("F64", betainccinv(hits[any_miss] + 1, misses[any_miss], tail[any_miss]))
+    low[any_hit] = cast("F64", scipy.special.betaincinv(hits[any_hit], misses[any_hit] + 1, tail[any_hit]))
+    high[any_miss] = cast(
+        "F64", scipy.special.betainccinv(hits[any_miss] + 1, misses[any_miss], tail[any_miss])
+    )
     return low, high

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import isotonic_regression
+import scipy
 
 from ...rules.model.arrays import F64, I32, I64, Mask
 
@@ -31,7 +31,7 @@ def isotonic(risks: F64, violated: Mask) -> IsotonicMap:
     distinct, places = np.unique(risks, return_inverse=True)
     visits = np.bincount(places)
     rates = np.bincount(places, violated.astype(np.float64)) / visits
-    return IsotonicMap(distinct, isotonic_regression(rates, weights=visits).x)
+    return IsotonicMap(distinct, scipy.optimize.isotonic_regression(rates, weights=visits).x)
 
 
 def cross_calibrated(risks: F64, violated: Mask, folds: I32 | I64) -> F64:

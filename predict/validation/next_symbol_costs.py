@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from scipy.special import xlogy
+import scipy
 
 from ...rules.model.arrays import F64, I64, Mask
 from ..chain.over_archive import OverArchive
@@ -38,7 +38,7 @@ def next_symbol_costs(over: OverArchive, probabilities: F64) -> NextSymbolCosts:
     nexts[walks.bounds[1:][is_cut] - 1] = -1
     places: I64 = np.flatnonzero(np.logical_and(nexts >= 0, walks.contexts < over.unknown))
     at = walks.contexts[places]
-    entropies = -cast("F64", xlogy(probabilities, probabilities)).sum(axis=1)
+    entropies = -cast("F64", scipy.special.xlogy(probabilities, probabilities)).sum(axis=1)
     with np.errstate(divide="ignore"):
         costs = -np.log(probabilities[at, nexts[places]])
     return NextSymbolCosts(costs, entropies[at], sessions_of_places(walks)[places])

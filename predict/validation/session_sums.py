@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from ..chain.contexts import I64
 from ..chain.risks import F64
@@ -27,8 +27,8 @@ class SessionSums:
     """
 
     risks: F64
-    visits: sparse.csr_array[Any, Any]
-    violated: sparse.csr_array[Any, Any]
+    visits: scipy.sparse.csr_array[Any, Any]
+    violated: scipy.sparse.csr_array[Any, Any]
 
     @property
     def sessions(self) -> int:
@@ -70,8 +70,8 @@ def session_sums(walks: Walks, found: Outcomes, risks: F64, within: int | None) 
     ones = np.ones(len(rows))
     return SessionSums(
         distinct,
-        sparse.csr_array((ones, (place[rows], columns)), shape=shape),
-        sparse.csr_array((violated.astype(np.float64), (place[rows], columns)), shape=shape),
+        scipy.sparse.csr_array((ones, (place[rows], columns)), shape=shape),
+        scipy.sparse.csr_array((violated.astype(np.float64), (place[rows], columns)), shape=shape),
     )
 
 

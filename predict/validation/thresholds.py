@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import bdtr
+import scipy
 
 from ..chain.contexts import I64
 from ..chain.risks import F64
@@ -125,7 +125,7 @@ def _last_passing(warned_at: F64, miss: float, confidence: float) -> float | Non
     less likely than the error if the true share were `miss`.
     """
     number = len(warned_at)
-    passing = bdtr(np.arange(number), number, miss) <= 1 - confidence
+    passing = scipy.special.bdtr(np.arange(number), number, miss) <= 1 - confidence
     allowed = int(np.argmin(passing)) if not passing.all() else number
     # With `allowed` = m + 1 misses the test fails first, so the session at m bounds the threshold.
     if not allowed or warned_at[allowed - 1] < 0:

@@ -25,7 +25,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 ROOT = Path(__file__).parents[3]
 IMPORTED = (
@@ -248,9 +248,26 @@ def _watch(statuses: int) -> None:
     os._exit(0)
 
 
+def _end(code: int) -> NoReturn:
+    """End as Python does, but destroy no objects.
+
+    Most are the server's, and each that is destroyed is copied first: that took 0.15 s of processor time.
+    """
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
     _serve(socket.socket(fileno=int(sys.argv[1])))
     _fork_trials()
     from tracline.cli import main
 
-    sys.exit(main())
+    try:
+        main()
+    except SystemExit as end:
+        if isinstance(end.code, int):
+            _end(end.code)
+        raise

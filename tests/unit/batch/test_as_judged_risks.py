@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from random import Random
 
@@ -57,25 +59,67 @@ class Live:
     crossings: dict[str, tuple[str, str, int]]
 
 
+LACKING_FROM_TO = [(99, 99), (0, 99), (0, 2), (1, 3), (3, 99)]
+"""The places from and before which the monitor lacks the chain."""
+
+
+@dataclass
+class Played:
+    """A session's rows, the number of its rule set, when the chain is lacking, and what followed each row."""
+
+    rows: list[dict]
+    rule_set: int
+    begin: int
+    end: int
+    chains: list[str | None] = field(default_factory=list[str | None])
+
+
 def judged_live(seed: int, sets: Sequence[RuleSet] = (WHOLE, FEWER)) -> Live:
-    """Judge sessions event by event, each under one of the sets; some monitors lack the chain for a while."""
+    """Judge sessions event by event, each under one of the sets; some monitors lack the chain for a while.
+
+    The events of one place in all sessions are judged together, which gives the same (`test_continued.py`).
+    """
     random, live = Random(seed), Live([], [], [], {})
-    for each in random_sessions(60, seed):
-        rule_set = random.choice(sets)
-        compiled = compile_rule_set(rule_set)
-        judges = RuleSetJudge(compiled, chain=follow(rule_set)), RuleSetJudge(compiled, lacking=CHAIN)
-        state, session_rows = JudgingState(), rows([each])
-        begin, end = random.choice([(99, 99), (0, 99), (0, 2), (1, 3), (3, 99)])
-        for number, row in enumerate(session_rows):
-            event = Event(**{**row, "kind": Kind(row["kind"]), "content": Content.CAPTURED})
-            done = judges[begin <= number < end].judge({event.session_id: state}, [[event]])
-            state = done.states[event.session_id]
-            found = done.verdicts[0].crossings
-            live.crossings |= {crossing.id: (each.name, crossing.rule, crossing.seq) for crossing in found}
-            live.chains.append(CHAIN if done.followed else None)
-            live.rules.append(rule_set_digest(rule_set))
-        live.rows += session_rows
+    judges = [judges_of(rule_set) for rule_set in sets]
+    played = [
+        Played(rows([each]), random.choice(range(len(sets))), *random.choice(LACKING_FROM_TO))
+        for each in random_sessions(60, seed)
+    ]
+    states = defaultdict[str, JudgingState](JudgingState)
+    for number, rule_set, is_lacking in product(range(10), range(len(sets)), (False, True)):
+        now = [
+            each
+            for each in played
+            if number < len(each.rows)
+            and (each.rule_set, each.begin <= number < each.end) == (rule_set, is_lacking)
+        ]
+        events = [event_of(each.rows[number]) for each in now]
+        before = {event.session_id: states[event.session_id] for event in events}
+        done = judges[rule_set][is_lacking].judge(before, [[event] for event in events])
+        states |= done.states
+        for each, event, verdicts in zip(now, events, done.verdicts, strict=True):
+            each.chains.append(CHAIN if (event.session_id, event.occurrence) in done.followed else None)
+            found = verdicts.crossings
+            live.crossings |= {
+                crossing.id: (event.session_id, crossing.rule, crossing.seq) for crossing in found
+            }
+    for each in played:
+        live.rows += each.rows
+        live.chains += each.chains
+        live.rules += [rule_set_digest(sets[each.rule_set])] * len(each.rows)
+    assert len(live.rows) == len(live.chains)
     return live
+
+
+def judges_of(rule_set: RuleSet) -> tuple[RuleSetJudge, RuleSetJudge]:
+    """Return what judges by a rule set with the chain, and without it."""
+    compiled = compile_rule_set(rule_set)
+    return RuleSetJudge(compiled, chain=follow(rule_set)), RuleSetJudge(compiled, lacking=CHAIN)
+
+
+def event_of(row: dict) -> Event:
+    """Return a row as an event."""
+    return Event(**{**row, "kind": Kind(row["kind"]), "content": Content.CAPTURED})
 
 
 def archived(live: Live, root: Path, chains: bool = True) -> Path:

@@ -239,8 +239,9 @@ def test_session_settings_decide_what_is_idle(place: Path, monkeypatch: pytest.M
 
 
 SHOW_SETTINGS = f"""
-import atexit, os
-atexit.register(lambda: print(os.environ[{ALLOCATOR!r}]))
+import atexit, os, sys
+SLOW = {{"scipy.sparse", "scipy.linalg", "scipy.special"}}
+atexit.register(lambda: print(sorted(SLOW & sys.modules.keys()), os.environ[{ALLOCATOR!r}], sep="\\n"))
 from tracline.cli import main
 main()
 """
@@ -249,7 +250,10 @@ main()
 @pytest.mark.slow
 @pytest.mark.parametrize("given", [None, "narenas:5"])
 def test_the_allocator_takes_its_settings(place: Path, given: str | None) -> None:
-    """The settings are set before Polars is imported, whose allocator prints invalid ones; the user's win."""
+    """The settings are set before Polars is imported, whose allocator prints invalid ones; the user's win.
+
+    Without a chain no part of SciPy is imported that takes long, neither by tracline nor by Numba.
+    """
     env = {name: value for name, value in os.environ.items() if name != ALLOCATOR}
     env |= {} if given is None else {ALLOCATOR: given}
     files = [place / "archive", "--rules", place / "desk.yaml", "--out", place / "bundle"]
@@ -258,3 +262,4 @@ def test_the_allocator_takes_its_settings(place: Path, given: str | None) -> Non
     # Polars puts its defaults before the settings, of which the last one counts.
     assert f",{done.stdout.splitlines()[-1]}".endswith(f",{given or allocator_settings(6)}")
     assert "jemalloc" not in done.stderr
+    assert done.stdout.splitlines()[-2] == "[]"
