@@ -6,6 +6,7 @@ best completions are computed first, backwards from the goal (A*; Hart, Nilsson 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -35,6 +36,8 @@ def likeliest_paths(graph: ChainGraph, start: int, within: int | None, number: i
     assert 0 < number <= PATHS_MAX
     best = _best_completions(graph, within)
     found: list[GoalPath] = []
+    # Of the ways to one node with as many events left, no further ones than these can be among the likeliest.
+    ways: Counter[tuple[int, int]] = Counter()
     # Probability of the best completion, events, next symbols, nodes, and the probability so far.
     heap: list[tuple[float, int, tuple[int, ...], tuple[int, ...], float]] = [(-1.0, 0, (), (start,), 1.0)]
     while heap and len(found) < number:
@@ -42,6 +45,10 @@ def likeliest_paths(graph: ChainGraph, start: int, within: int | None, number: i
         if nodes[-1] == GOAL_NODE or length == within:
             between = nodes[1:-1] if nodes[-1] == GOAL_NODE else nodes[1:]
             found.append(GoalPath(nexts, between, probability))
+            continue
+        state = nodes[-1], 0 if within is None else length
+        ways[state] += 1
+        if ways[state] > number:
             continue
         left = best[0] if within is None else best[within - length - 1]
         gains = graph.probabilities[nodes[-1]] * graph.gains_of(nodes[-1], left)

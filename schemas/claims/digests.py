@@ -36,6 +36,8 @@ def fields_of(claims: Sequence[Claim]) -> bytes:
 class ClaimsDigest:
     """The digest of a list of claims that comes in parts, each as its `fields_of`."""
 
+    __slots__ = ("_hash", "_is_empty")
+
     def __init__(self) -> None:
         self._hash = _EMPTY.copy()
         self._hash.update(b"[")

@@ -86,17 +86,22 @@ def _attribute(b: Any, begin: Any, stop: Any, fields: Any, n: Any) -> Any:
 
 
 @compiled
+def is_same_name(b: Any, begin: Any, names: Any, name: Any, size: Any) -> Any:
+    """Return whether a name of that size is another one."""
+    at = size
+    # Most names differ at their end.
+    while at > 0 and b[begin + at - 1] == names[name + at - 1]:
+        at -= 1
+    return at == 0
+
+
+@compiled
 def _is_repeated(b: Any, fields: Any, first: Any, n: Any) -> Any:
     """Return whether an attribute has the name of another one from the `first` on."""
     name, size = fields[n, BEGIN] + 2, fields[n, NAME_STOP] - fields[n, BEGIN] - 2
     for each in range(first, n):
         begin = fields[each, BEGIN] + 2
-        at = size
-        if fields[each, NAME_STOP] - begin == size:
-            # Most names differ at their end.
-            while at > 0 and b[name + at - 1] == b[begin + at - 1]:
-                at -= 1
-        if at == 0:
+        if fields[each, NAME_STOP] - begin == size and is_same_name(b, begin, b, name, size):
             return True
     return False
 

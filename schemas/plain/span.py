@@ -102,10 +102,9 @@ class PlainSpans:
         usual = _usual(self._usual[begin:stop])
         if usual is None:
             return None
-        data, texts = self._data, dict[str, str]()
+        data, names, slots = self._data, SLOT_NAMES, self._slots[first:behind]
         try:
-            for slot, text, text_stop in self._slots[first:behind]:
-                texts[SLOT_NAMES[slot]] = data[text:text_stop].decode()
+            texts = {names[slot]: data[text:text_stop].decode() for slot, text, text_stop in slots}
         except ValueError:
             return None
         return PlainSpan(texts, *usual)
@@ -190,10 +189,10 @@ def _usual_of(resource: bytes, scope: bytes, status: bytes, pairs: Iterable[_Pai
         for pair in pairs:
             if pair is None:
                 return None
-            name, slot, text, is_more = pair
+            name, _, text, is_more = pair
             if text is not None:
                 found[name] = text
-            has_more = has_more or (slot is None and is_more)
+            has_more = has_more or is_more
         for name, text in _resource_attributes(resource):
             if name not in found:
                 found[name] = text

@@ -26,6 +26,7 @@ from .field_loops import (
     STATUS_STOP,
     STOP,
     TEXT,
+    is_same_name,
 )
 
 SLOT_NAMES = (
@@ -58,11 +59,7 @@ def _slot_of(b: Any, begin: Any, stop: Any) -> Any:
     size = stop - begin
     for n in range(len(_STARTS) - 1):
         first = _STARTS[n]
-        at = size if _STARTS[n + 1] - first == size else REFUSED
-        # Most names differ at their end.
-        while at > 0 and b[begin + at - 1] == _NAMES[first + at - 1]:
-            at -= 1
-        if at == 0:
+        if _STARTS[n + 1] - first == size and is_same_name(b, begin, _NAMES, first, size):
             return n
     return REFUSED
 

@@ -19,7 +19,7 @@ from .decompress import IDENTITY, unpack
 from .limits import Admission, AdmissionControl, ReceiverLimits
 from .meter import ReceiverMeter, RequestKind
 from .rejections import Reason, Refused
-from .request import Busy, ExportRequest, Intake, RequestContent, read
+from .request import Busy, ExportRequest, Intake, RequestContent, decode, read
 
 FLAWS_IN_ANSWER_MAX = 5
 """Flaws that an answer names, one of each code."""
@@ -38,7 +38,8 @@ class PartialSuccess:
 class RequestHandler:
     """The state that all receivers of a process share. It belongs to one event loop.
 
-    `scope` are the resource attributes that precede the ids of sessions.
+    `scope` are the resource attributes that precede the ids of sessions. Every request is decoded until
+    `is_compiled` returns that the loops are there which read plain ones.
     """
 
     def __init__(
@@ -48,12 +49,13 @@ class RequestHandler:
         limits: ReceiverLimits | None = None,
         now: Callable[[], int] = time.time_ns,
         scope: Sequence[str] = (),
+        is_compiled: Callable[[], bool] = lambda: True,
     ) -> None:
         self.limits = limits or ReceiverLimits()
         self.meter = meter
         self.admissions = AdmissionControl(self.limits)
         self._intake = intake
-        self._now, self._scope = now, scope
+        self._now, self._scope, self._is_compiled = now, scope, is_compiled
         self._decoding = asyncio.Semaphore(self.limits.decoders_max)
 
     async def handle(
@@ -123,6 +125,8 @@ class RequestHandler:
         received = self._now()
 
         def content_of(body: bytes) -> RequestContent:
+            if not self._is_compiled():
+                return decode(body, kind.encoding, kind.signal)
             return read(body, kind.encoding, kind.signal, received, self._scope)
 
         if coding == IDENTITY and len(data) <= self.limits.inline_bytes_max:

@@ -78,13 +78,12 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
     """Serve OTLP/HTTP, console and metrics on the address, and OTLP/gRPC on `grpc_port` (None: not at all).
 
     On SIGTERM or SIGINT accept no more requests, finish those accepted, and return. The loops that read
-    requests are compiled before the first one comes.
+    requests are compiled meanwhile, which takes half a minute where no cache has them.
 
     Raises StreamError where it cannot or must not listen on the address, or cannot use the store, and any
     error that stopped the pipeline.
     """
     gate = gate_for(address.host, address.token)
-    compile_rekey_loops()
     share = divide_files(files_max())
     anyio.to_thread.current_default_thread_limiter().total_tokens = PAGES_MAX
     metrics, doctor = ServeMetrics((rule.pack, rule.id) for rule in service.compiled.rules), Doctor()
@@ -102,8 +101,14 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
     ):
         metrics.risk.set_drift(by_rule([store.drift()], metrics.risk.chain))
         pipeline = _pipeline(service, store, archive, metrics, doctor)
-        receiving = ReceiverLimits(requests_max=share.requests_max)
-        handler = RequestHandler(pipeline, metrics.receiver, receiving, scope=service.settings.scope)
+        compiling = asyncio.ensure_future(asyncio.to_thread(compile_rekey_loops))
+        handler = RequestHandler(
+            pipeline,
+            metrics.receiver,
+            ReceiverLimits(requests_max=share.requests_max),
+            scope=service.settings.scope,
+            is_compiled=compiling.done,
+        )
         grpc = None
         if grpc_port is not None:
             grpc_limits = ConnectionLimits(share.grpc_max, idle_s=IDLE_S)
@@ -121,6 +126,7 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
                 await grpc.stop(STOPPING_S)
             pipeline.stop()
             await asyncio.wrap_future(working)
+            await compiling
 
 
 def _pipeline(

@@ -23,9 +23,11 @@ from tracline.rules.engine.judge import (
 from tracline.rules.engine.records import records
 from tracline.rules.engine.sessions import Clock
 from tracline.rules.engine.status import applied_at, first_breaches, unjudged_findings
+from tracline.rules.incremental import word_letters
 from tracline.rules.incremental.carried import decode_carried, encode_carried, program_digest
 from tracline.rules.incremental.carry_layout import CarryLayout
 from tracline.rules.incremental.continue_judging import BatchOutcome, continue_judging
+from tracline.rules.incremental.word_letters import WordLetters
 from tracline.rules.labels.labelled_rows import LabelledRows, ListedEvents
 from tracline.rules.labels.missing import MISSING, missing_column
 from tracline.rules.model.rule import stopping
@@ -237,6 +239,25 @@ def test_batches_judged_together_are_judged_one_after_another() -> None:
                 assert changes[0] == changes[1]
         count += len(batches)
     assert count >= 200, count
+
+
+def test_letters_without_end_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a memory of few label words, the letters of words that are forgotten are computed again."""
+    begun: list[WordLetters] = []
+    begin = WordLetters._begin
+
+    def counted(letters: WordLetters) -> None:
+        begun.append(letters)
+        begin(letters)
+
+    monkeypatch.setattr(WordLetters, "_begin", counted)
+    monkeypatch.setattr(word_letters, "REMEMBERED_MAX", 4)
+    monkeypatch.setattr(kernel, "EVENTS_MAX", 25)
+    for seed in range(4):
+        random = Random(seed)
+        events = random_sessions(random, 3, 40, unknowns=0.02)
+        assert_same(COMPILED, events, random_cuts(random, len(events)), satisfied=True)
+    assert len(begun) >= 20
 
 
 def test_rows_in_any_order_with_repeats() -> None:

@@ -55,6 +55,7 @@ class Pair:
         self.count(expected, is_plain=ready is not None)
         self.counts["closed"] += ready is not None and self.ordinary.seen[-1].number > begun
         assert self.plain.due == self.ordinary.due
+        assert self.plain.held.chars == self.ordinary.held.chars
         if is_stored:
             self.plain.make_pages()
             self.ordinary.make_pages()

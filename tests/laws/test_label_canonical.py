@@ -100,7 +100,10 @@ def _sliced(documents: list[dict[str, Any]]) -> pl.DataFrame:
         Event("s", 0, 0, i, Kind.TOOL_CALL, args=json.dumps(document))
         for i, document in enumerate(documents, 1)
     ]
-    return Labeler(RuleSet((rule,), {})).label(event_frame(rows).lazy()).collect()
+    labeler, frame = Labeler(RuleSet((rule,), {})), event_frame(rows)
+    found = labeler.label(frame.lazy()).collect()
+    assert labeler.label_few(frame).equals(found)
+    return found
 
 
 def _exact(document: dict[str, Any]) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....rules.engine.kernel import SLICES_MAX
-from ....rules.engine.kernel_loop import NO_SLICE
 from ....rules.model.arrays import I32, Mask
 from ...counting.labelled_sessions import DistinctEvents
 from ..follower import RuleFollower
@@ -40,7 +39,7 @@ class ArchiveFollower:
 
     def __init__(self, follower: RuleFollower) -> None:
         self.follower = follower
-        self.tally = WarningTally(follower.risks, is_sliced=follower.key is not None)
+        self.tally = WarningTally(follower.risks)
         self._tables = EntryTables(follower, self.tally.is_bet)
 
     def add(self, events: DistinctEvents) -> None:
@@ -50,10 +49,12 @@ class ArchiveFollower:
     def follow(self, bucket: BucketSessions) -> I32:
         """Count the sessions of a bucket, and return their crossings as `FollowedOut` has them."""
         key, risks = self.follower.key, self.follower.risks
-        slices = bucket.slices[:, key] if key is not None else np.full(len(bucket.codes), NO_SLICE, np.int32)
+        # The loop reads no slices of a rule without them.
+        slices = np.empty(0, np.int32) if key is None else bucket.slices[:, key]
         events = bucket.codes, bucket.over, np.ascontiguousarray(slices), bucket.rated
         within = int(FAR) if risks.within is None else risks.within
-        limits = RuleLimits(is_sliced=key is not None, slices_max=SLICES_MAX, within=within)
+        betting = bool(self.tally.is_bet.any())
+        limits = RuleLimits(key is not None, betting, SLICES_MAX, within)
         longest = int(np.diff(bucket.sessions.bounds).max(initial=0))
         scratch = Scratch(
             np.empty(longest + 1, dtype=np.int64),
@@ -63,7 +64,7 @@ class ArchiveFollower:
         tables, tallies = self._tables.arrays(), self.tally.begin(len(bucket.sessions.counted))
         begin, room, found = 0, ROOM, [np.empty((0, 5), dtype=np.int32)]
         while begin < len(bucket.sessions.counted):
-            out = self._out(room)
+            out = self._out(room, room if limits.is_sliced and limits.is_betting else 0)
             begin, needed, used, sequences = follow_sessions(
                 begin, bucket.sessions, events, tables, limits, tallies, scratch, out
             )
@@ -73,7 +74,7 @@ class ArchiveFollower:
         self.tally.end(tallies)
         return np.concatenate(found)
 
-    def _out(self, room: int) -> FollowedOut:
-        """Return room for so many crossings, and for so many sequences."""
-        logs = np.empty((room if self.tally.is_bet.any() else 0, RATIOS))
-        return FollowedOut(np.empty((room, 5), dtype=np.int32), logs, np.empty(room, dtype=np.int32))
+    def _out(self, room: int, logs: int) -> FollowedOut:
+        """Return room for so many crossings, for so many sequences, and for the logs of so many."""
+        crossings, slots = np.empty((room, 5), dtype=np.int32), np.empty(room, dtype=np.int32)
+        return FollowedOut(crossings, np.empty((logs, RATIOS)), slots)

@@ -31,6 +31,9 @@ ROW_MASK = (np.int64(1) << (PLACE_SHIFT - ROW_SHIFT)) - 1
 RATIOS = 4
 """Log e-values of a bet."""
 
+LOG_UNIT = 1 << 30
+"""Logarithms of e-values are whole numbers of this part: rounded down, they add up in any order."""
+
 _FIRST, _SECOND, _THIRD, _FOURTH = (np.uint64(ratio) for ratio in range(RATIOS))
 """Indices are unsigned: Numba tests signed ones for being negative."""
 
@@ -63,9 +66,10 @@ class ArchiveTables(NamedTuple):
 
 
 class RuleLimits(NamedTuple):
-    """Properties of a rule: whether it has slices and how many a session may have, and its horizon."""
+    """Properties of a rule: whether it has slices and how many a session may have, its horizon, its bets."""
 
     is_sliced: bool
+    is_betting: bool
     slices_max: int
     within: int
 
@@ -77,6 +81,9 @@ class Tallies(NamedTuple):
     horizon: twice the place of a risk has those without a verdict within it, and the next place those with
     one. `bets` counts likewise the bets of drift, and `table` has the log e-values of a bet by ratio.
 
+    `log_sums` adds up the log e-values of the sequences of a rule without slices, of which a session has one,
+    each as a whole number of `LOG_UNIT`.
+
     A session is `missed` where one of its sequences has no warning before its first verdict against the
     agent. `leads` are the least numbers of events between both, `FAR` without any.
     """
@@ -84,6 +91,7 @@ class Tallies(NamedTuple):
     outcomes: I64
     bets: I64
     table: F64
+    log_sums: I64
     violating: Mask
     missed: Mask
     leads: I64
@@ -100,7 +108,7 @@ class Scratch(NamedTuple):
 class FollowedOut(NamedTuple):
     """Room for results: crossings as rows of event, slot, slice, risk and level; logs and slots of sequences.
 
-    `logs` have `RATIOS` columns, and no rows where the rule bets on nothing.
+    `logs` have `RATIOS` columns, and no rows where the rule bets on nothing, or has no slices.
     """
 
     crossings: I32
@@ -172,6 +180,7 @@ def _follow_sequence(
     warned = verdict = np.int64(-1)
     reports, named = is_first, np.int32(NO_SLICE)
     above = False
+    bits = np.int64(0)
     for i in range(first, stop):
         code = codes[i]
         kind = kinds[np.uint64(code)]
@@ -190,6 +199,7 @@ def _follow_sequence(
         row, last = entry >> ROW_SHIFT & ROW_MASK, i
         count += 1
         read[np.uint64(count)] = entry
+        bits |= entry
         if verdict < 0:
             if entry & VIOLATES and rated[i]:
                 verdict = count
@@ -211,9 +221,18 @@ def _follow_sequence(
             tallies.missed[slot] = True
         else:
             tallies.leads[slot] = min(tallies.leads[slot], verdict - warned)
-    _count_outcomes(read, count, ending, limits.within, tallies.outcomes)
-    if len(out.logs):
-        _bet(read, 1 if is_first else begun, count, ending, tallies, out.logs[sequence])
+    begun = 1 if is_first else begun
+    if bits & VIOLATES or ending == CLOSED_UNMET:
+        _count_outcomes(read, count, ending, limits.within, tallies.outcomes)
+        logs = _bet(read, begun, count, ending, tallies)
+    else:
+        logs = _count_clean(read, begun, count, ending == CUT, limits.within, tallies)
+    if limits.is_betting:
+        for ratio in range(RATIOS):
+            if is_sliced:
+                out.logs[sequence, ratio] = logs[ratio]
+            else:
+                tallies.log_sums[ratio] += np.int64(np.floor(logs[ratio] * LOG_UNIT))
     return used
 
 
@@ -239,8 +258,11 @@ def _count_outcomes(read: Any, count: Any, ending: Any, within: Any, outcomes: A
 
 
 @compiled
-def _bet(read: Any, begun: Any, count: Any, ending: Any, tallies: Any, logs: Any) -> None:
-    """Bet on the events of a sequence from the place `begun` on, and on none if that is 0."""
+def _bet(read: Any, begun: Any, count: Any, ending: Any, tallies: Any) -> Any:
+    """Bet on the events of a sequence from the place `begun` on, and on none if that is 0.
+
+    Return its log e-value by ratio.
+    """
     bets, table = tallies.bets, tallies.table
     first = second = third = fourth = 0.0
     for place in range(begun if begun else count + 1, count + 1):
@@ -254,4 +276,25 @@ def _bet(read: Any, begun: Any, count: Any, ending: Any, tallies: Any, logs: Any
         second += table[at, _SECOND]
         third += table[at, _THIRD]
         fourth += table[at, _FOURTH]
-    logs[0], logs[1], logs[2], logs[3] = first, second, third, fourth
+    return first, second, third, fourth
+
+
+@compiled
+def _count_clean(read: Any, begun: Any, count: Any, is_cut: Any, within: Any, tallies: Any) -> Any:
+    """Count the outcomes of a sequence without a verdict, and bet on its events, as both functions do."""
+    outcomes, bets, table = tallies.outcomes, tallies.bets, tallies.table
+    shown = count - within if is_cut else count
+    begun, last = begun if begun else count + 1, count - 1 if is_cut else count
+    first = second = third = fourth = 0.0
+    for place in range(1, count + 1):
+        entry = read[np.uint64(place)]
+        at = np.uint64(2 * (entry >> PLACE_SHIFT))
+        if entry & HAS_RISK and place <= shown:
+            outcomes[at] += 1
+        if entry & IS_BET and begun <= place <= last:
+            bets[at] += 1
+            first += table[at, _FIRST]
+            second += table[at, _SECOND]
+            third += table[at, _THIRD]
+            fourth += table[at, _FOURTH]
+    return first, second, third, fourth

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -14,13 +15,10 @@ from ....rules.model.arrays import F64, I32, I64, Mask
 from ...detector import DetectorState, DetectorTick, step_tick
 from ...validation.drift import DRIFT_SETTINGS, log_bets, of_sessions, ranks_of
 from ..followed_risks import FollowedRisks
-from .session_loop import FAR, RATIOS, Tallies
+from .session_loop import FAR, LOG_UNIT, RATIOS, Tallies
 
 DECIMALS = 9
 """Decimals of a figure at most."""
-
-LOG_UNIT = 1 << 30
-"""Logarithms of e-values are whole numbers of this part: rounded down, they add up in any order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +46,8 @@ class WarningFigures:
 class WarningTally:
     """The counts of one rule so far. Sessions may come in any order, each with all its sequences at once."""
 
-    def __init__(self, risks: FollowedRisks, *, is_sliced: bool) -> None:
-        self._risks, self._is_sliced = risks, is_sliced
+    def __init__(self, risks: FollowedRisks) -> None:
+        self._risks = risks
         assert len(DRIFT_SETTINGS.ratios) == RATIOS, "the loop adds as many log e-values"
         size = len(risks.values)
         self._outcomes, self._bets = _zeros(2 * size), _zeros(2 * size)
@@ -58,7 +56,7 @@ class WarningTally:
         self._logs = _zeros(RATIOS)
         self._leads = Counter[int]()
 
-    @property
+    @cached_property
     def is_bet(self) -> Mask:
         """Return which risks are bet on."""
         return (self._highs > 0) & (self._highs < 1)
@@ -71,19 +69,21 @@ class WarningTally:
             self._outcomes,
             self._bets,
             self._table,
+            self._logs,
             violating,
             missed,
             leads,
         )
 
     def add_logs(self, logs: F64, slots: I32) -> None:
-        """Add the log e-values of sequences, whose slots ascend; those of a session are all among them."""
+        """Add the log e-values of the slices of sessions.
+
+        Their slots ascend; those of a session are all among them.
+        """
         if not len(logs):
             return
-        of_session = logs
-        if self._is_sliced:
-            sessions = np.cumsum(np.append(False, slots[1:] != slots[:-1]))
-            of_session = of_sessions(logs, sessions, ranks_of(slots))
+        sessions = np.cumsum(np.append(False, slots[1:] != slots[:-1]))
+        of_session = of_sessions(logs, sessions, ranks_of(slots))
         self._logs += np.floor(of_session * LOG_UNIT).astype(np.int64).sum(axis=0)
 
     def end(self, tallies: Tallies) -> None:

@@ -58,7 +58,10 @@ def rest_behind(text: str, begin: str, count: int) -> str | None:
 
     None where the text does not go on with a member or end.
     """
-    rest = text[len(begin) :].lstrip(_SPACE)
+    size = len(begin)
+    if count and text.startswith(", {", size):
+        return f"[{text[size + 1 :]}"
+    rest = text[size:].lstrip(_SPACE)
     if not count or rest == "]":
         return f"[{rest}" if begin else rest
     return f"[{rest[1:]}" if rest[:1] == "," and rest[1:].lstrip(_SPACE)[:1] == "{" else None

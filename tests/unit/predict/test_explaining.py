@@ -42,6 +42,21 @@ def test_paths_of_ever_are_those_of_a_long_horizon(seed: int) -> None:
     assert [each.probability for each in ever] == pytest.approx([each.probability for each in soon])
 
 
+@pytest.mark.parametrize("within", [40, None])
+def test_equally_likely_paths_are_not_all_looked_at(within: int | None) -> None:
+    """Of 2^40 continuations, and of as many of any length, the first by length and by symbols are found."""
+    probabilities, targets = np.array([[0.25, 0.25, 0.5]]), np.array([[0, 0, ENDED_NODE]], dtype=np.int64)
+    if within is None:
+        targets[0, 2] = GOAL_NODE
+    graph = ChainGraph(probabilities, targets, None if within is None else np.array([True]))
+    found = [path.nexts for path in likeliest_paths(graph, 0, within, 4)]
+    if within is None:
+        assert found == [(2,), (0, 2), (1, 2), (0, 0, 2)]
+    else:
+        ends = (0, 0), (0, 1), (1, 0), (1, 1)
+        assert found == [(*[0] * 38, *end) for end in ends]
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_next_symbols_divide_the_risk(seed: int) -> None:
     """The risk of a node is the mean of the risks after its next symbols, and all paths together have it."""
