@@ -301,10 +301,10 @@ def _from_inbox(stored: StoredRequest, scope: Sequence[str]) -> SourceRequest:
 
 def _request(number: int, request: ExportRequest) -> SourceRequest:
     """Return a request that is on disk under its number."""
-    content: Decoded | PlainRequest | ReceivedSpans = request.content
-    digest = hashlib.sha256(request.body).digest()
+    content, digest = request.content, hashlib.sha256(request.body).digest()
+    to_locate: Decoded | PlainRequest | ReceivedSpans = content
     if isinstance(content, PlainRequest):
-        content = content.recorded(number, digest)
+        to_locate = content.recorded(number, digest)
     elif request.signal is Signal.SPANS and request.encoding is Encoding.PROTOBUF:
-        content = ReceivedSpans(request.body, content)
-    return SourceRequest(_INPUTS[request.signal], number, request.received, digest, content)
+        to_locate = ReceivedSpans(request.body, content)
+    return SourceRequest(_INPUTS[request.signal], number, request.received, digest, to_locate)
