@@ -1,4 +1,4 @@
-"""Outcomes and bets of sequences are those of their definitions, and one pass without verdicts counts alike."""
+"""Outcomes and bets of sequences are those of their definitions, in one pass and in two."""
 
 from __future__ import annotations
 
