@@ -32,7 +32,7 @@ BUDGETS_S = {
     "serve": 200,
     "browser": 120,
     "docker": 30,
-    "kafka": 460,
+    "kafka": 600,
     "collector": 240,
     "frameworks": 120,
     "storm": 120,
