@@ -22,12 +22,14 @@ from numpy.typing import NDArray
 def _import_array_functions() -> None:
     """Import what the first compiled loop needs of Numba, without SciPy's linear algebra.
 
-    Numba imports that, in 0.15 s of processor time, only to find out if it is there.
+    Numba imports that, in 0.15 s of processor time, only to find out if it is there. Its function that does
+    so is private: a Numba without it imports what it needs later, as ever.
     """
     linear_algebra = cast(Any, import_module("numba.np.linalg"))
-    import_blas = linear_algebra.ensure_blas
-    if find_spec("scipy") is not None:
-        linear_algebra.ensure_blas = lambda: None
+    import_blas = getattr(linear_algebra, "ensure_blas", None)
+    if import_blas is None or find_spec("scipy") is None:
+        return
+    linear_algebra.ensure_blas = lambda: None
     try:
         import_module("numba.np.arraymath")
     finally:

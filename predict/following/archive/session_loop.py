@@ -258,43 +258,46 @@ def _count_outcomes(read: Any, count: Any, ending: Any, within: Any, outcomes: A
 
 
 @compiled
+def _added(at: Any, logs: Any, tallies: Any) -> Any:
+    """Count a bet, whose place is `at`, and return the log e-values with its own."""
+    tallies.bets[at] += 1
+    table, (first, second, third, fourth) = tallies.table, logs
+    return (
+        first + table[at, _FIRST],
+        second + table[at, _SECOND],
+        third + table[at, _THIRD],
+        fourth + table[at, _FOURTH],
+    )
+
+
+@compiled
 def _bet(read: Any, begun: Any, count: Any, ending: Any, tallies: Any) -> Any:
     """Bet on the events of a sequence from the place `begun` on, and on none if that is 0.
 
     Return its log e-value by ratio.
     """
-    bets, table = tallies.bets, tallies.table
-    first = second = third = fourth = 0.0
+    logs = 0.0, 0.0, 0.0, 0.0
     for place in range(begun if begun else count + 1, count + 1):
         entry = read[np.uint64(place)]
         if not entry & IS_BET or (place == count and ending == CUT):
             continue
         is_lost = ending == CLOSED_UNMET if place == count else read[np.uint64(place + 1)] & VIOLATES != 0
         at = np.uint64(2 * (entry >> PLACE_SHIFT) + (1 if is_lost else 0))
-        bets[at] += 1
-        first += table[at, _FIRST]
-        second += table[at, _SECOND]
-        third += table[at, _THIRD]
-        fourth += table[at, _FOURTH]
-    return first, second, third, fourth
+        logs = _added(at, logs, tallies)
+    return logs
 
 
 @compiled
 def _count_clean(read: Any, begun: Any, count: Any, is_cut: Any, within: Any, tallies: Any) -> Any:
     """Count the outcomes of a sequence without a verdict, and bet on its events, as both functions do."""
-    outcomes, bets, table = tallies.outcomes, tallies.bets, tallies.table
+    outcomes, logs = tallies.outcomes, (0.0, 0.0, 0.0, 0.0)
     shown = count - within if is_cut else count
     begun, last = begun if begun else count + 1, count - 1 if is_cut else count
-    first = second = third = fourth = 0.0
     for place in range(1, count + 1):
         entry = read[np.uint64(place)]
         at = np.uint64(2 * (entry >> PLACE_SHIFT))
         if entry & HAS_RISK and place <= shown:
             outcomes[at] += 1
         if entry & IS_BET and begun <= place <= last:
-            bets[at] += 1
-            first += table[at, _FIRST]
-            second += table[at, _SECOND]
-            third += table[at, _THIRD]
-            fourth += table[at, _FOURTH]
-    return first, second, third, fourth
+            logs = _added(at, logs, tallies)
+    return logs

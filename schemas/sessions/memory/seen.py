@@ -66,7 +66,7 @@ class SeenClaims:
     calls: dict[str, SeenCall] = field(default_factory=dict[str, SeenCall])
     uses: dict[int, ToolUse] = field(default_factory=dict[int, ToolUse])
     covers_calls: bool = field(default=False, init=False)
-    """Whether its spans cover others than agents."""
+    """True where one of its spans covers others than agents."""
 
     def __post_init__(self) -> None:
         """Take over the calls and the uses of the entries."""
