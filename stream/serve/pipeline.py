@@ -155,7 +155,7 @@ class Pipeline:
         self._archiver.archive(self._source.times.watermark)
 
     def _accept_until_compiled(self) -> None:
-        """Acknowledge requests without judging them: compiling takes longer than senders wait for an answer."""
+        """Acknowledge requests without judging them: compiling takes longer than their senders wait."""
         size = 0
 
         def accept(arrivals: Sequence[Arrival]) -> None:
