@@ -34,8 +34,7 @@ from tracline.rules.packs.load import load_packs
 
 from ...support.chains.chains_by_symbol import chain_of, limited, stored_and_read
 from ...support.chains.counted_archives import PACK, random_sessions, rows
-from ...support.chains.row_bets import bets_by_row
-from ...support.chains.slow_bets import e_value, slow_bets
+from ...support.chains.slow_bets import bets_by_row, e_value, slow_bets
 from ...support.chains.slow_counting import SlowSession
 from ...support.event_rows import frame_of
 

@@ -19,7 +19,7 @@ from tracline.schemas.paged.page import stored_page
 
 from ...support.chains.chains_by_symbol import chain_of, expected_crossings, limited, stored_and_read
 from ...support.chains.counted_archives import PACK, rows
-from ...support.chains.row_bets import bets_by_row
+from ...support.chains.slow_bets import bets_by_row
 from ...support.chains.slow_counting import SlowEvent, SlowSession
 from ...support.event_rows import frame_of
 
