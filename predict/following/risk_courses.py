@@ -104,7 +104,7 @@ def risk_courses(
     wanted: Container[int],
 ) -> Iterator[tuple[int, RiskCourse]]:
     """Yield the slot and the risk of each sequence of the slots `wanted` that has an event."""
-    risks = follower.risks
+    risks, every_seq = follower.risks, events["seq"].to_numpy()
     slots: list[int] = found.slots.tolist()
     for number, slot in enumerate(slots):
         first, last = int(found.bounds[number]) + 1, int(found.bounds[number + 1])
@@ -112,7 +112,7 @@ def risk_courses(
             continue
         values: F64 = risks.values[places[first:last]]
         rows: I64 = sessions.rows[found.events[first:last]]
-        seqs: list[int] = events["seq"][rows].to_list()
+        seqs: list[int] = every_seq[rows].tolist()
         named: list[Any] = values.tolist()
         rises = (
             LineRise(
