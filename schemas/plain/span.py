@@ -26,7 +26,9 @@ from ..dialects.names import opentelemetry_1_41 as otel
 from ..dialects.names import scopes
 from ..dialects.names import vercel_ai_6 as ai
 from ..dialects.openinference import MESSAGES
-from ..dialects.span_facts import COLUMNS, END, is_plain, plain_attributes
+from ..dialects.parts.message_parts import name_of
+from ..dialects.parts.values import REDACTIONS
+from ..dialects.span_facts import COLUMNS, END, UNNAMED_ERROR, is_plain, plain_attributes
 from ..otlp.attributes import value_of_protobuf
 from ..otlp.decoded import Unreadable
 from ..otlp.single import resource_of, scope_of
@@ -46,12 +48,19 @@ from .usual_loops import (
 CACHED_MAX = 8_192
 """The number of cached attributes and statuses: most of the small ones are on all spans of a process."""
 
+MODELS = otel.MODEL_OPERATIONS - otel.OTHER_OPERATIONS
+"""The operations of calls of models."""
 SLOTS = frozenset(SLOT_NAMES)
 """The attributes that claims are made of."""
 _KNOWN = SLOTS | COLUMNS | set(IGNORED)
 """Attributes without the messages, the calls and the results that older conventions have elsewhere."""
 _ODD = MARKS | {fw.LANGSMITH_KIND, otel.SCOPE_NAME, lf.LEVEL, END, ai.PROMPT_MESSAGES}
 """Further attributes that change how a span is read."""
+_ERROR, _INPUT, _OUTPUT = map(SLOT_NAMES.index, (otel.ERROR_TYPE, otel.INPUT_MESSAGES, otel.OUTPUT_MESSAGES))
+_NOWHERE = REFUSED, REFUSED
+_LIST = ord("[")
+_HIDDEN = frozenset(text.encode() for text in REDACTIONS)
+_HIDDEN_MAX = max(map(len, _HIDDEN))
 _ODD_SCOPES = scopes.ADK | scopes.TEXT_PARTS
 assert [name for name in (*SLOT_NAMES, *IGNORED) if is_plain(name)] == [SLOT_NAMES[0]]
 
@@ -66,6 +75,18 @@ class PlainSpan(msgspec.Struct, gc=False):
     attributes: dict[str, str]
     has_more: bool
     failed: bool
+
+
+class CallSpan(NamedTuple):
+    """A plain span of a model's call with input and output, the latter perhaps none as the call failed.
+
+    `asked` and `reply` are their offsets in the bytes of all requests, `error` is the type of the error.
+    """
+
+    attributes: dict[str, str]
+    error: str | None
+    asked: tuple[int, int]
+    reply: tuple[int, int]
 
 
 _Pair: TypeAlias = tuple[str, str | None, str | None, bool]
@@ -90,7 +111,7 @@ class PlainSpans:
         slots = np.empty((len(self._fields), SLOT_COLUMNS), np.int64)
         usual = np.empty(len(requests) * USUAL_MAX, np.uint8)
         count, size = part_spans(written, spans, self._fields, parts, slots, usual)
-        self._data, self._spans, self._usual = data, spans, usual[:size].tobytes()
+        self.data, self._spans, self._usual = data, spans, usual[:size].tobytes()
         self._parts: list[list[int]] = parts.tolist()
         self._slots: list[list[int]] = slots[:count].tolist()
 
@@ -102,12 +123,38 @@ class PlainSpans:
         usual = _usual(self._usual[begin:stop])
         if usual is None:
             return None
-        data, names, slots = self._data, SLOT_NAMES, self._slots[first:behind]
+        data, names, slots = self.data, SLOT_NAMES, self._slots[first:behind]
         try:
             texts = {names[slot]: data[text:text_stop].decode() for slot, text, text_stop in slots}
         except ValueError:
             return None
-        return PlainSpan(texts, *usual)
+        return PlainSpan(texts, usual.attributes, usual.has_more, usual.failed)
+
+    def call(self, place: int) -> CallSpan | None:
+        """Return the span of the request at that place as a call of a model; None where it is another one."""
+        first, behind, begin, stop = self._parts[place]
+        usual = None if begin == REFUSED else _usual(self._usual[begin:stop])
+        if usual is None or not usual.is_call:
+            return None
+        data, asked, reply = self.data, _NOWHERE, _NOWHERE
+        error = UNNAMED_ERROR if usual.failed else None
+        for slot, text, text_stop in self._slots[first:behind]:
+            if slot == _INPUT:
+                asked = text, text_stop
+            elif slot == _OUTPUT:
+                reply = text, text_stop
+            elif slot == _ERROR:
+                error = _error_of(data[text:text_stop]) if text < text_stop else error
+            elif slot:
+                # An attribute of a tool.
+                return None
+        begin, stop = asked
+        is_hidden = stop - begin <= _HIDDEN_MAX and data[begin:stop] in _HIDDEN
+        if begin == stop or data[begin] != _LIST or is_hidden:
+            return None
+        if error == "" or (reply is _NOWHERE and (usual.has_more or error is None)):
+            return None
+        return CallSpan(usual.attributes, error, asked, reply)
 
     def is_parted(self, place: int) -> bool:
         """Return whether loops have parted the attributes of the span at that place."""
@@ -120,7 +167,7 @@ class PlainSpans:
             return None
         first, behind, *_ = row
         fields: list[list[int]] = self._fields[first:behind].tolist()
-        return _plain_span(self._data, row, fields)
+        return _plain_span(self.data, row, fields)
 
 
 def _plain_span(data: bytes, row: Sequence[int], fields: Sequence[list[int]]) -> PlainSpan | None:
@@ -137,7 +184,7 @@ def _plain_span(data: bytes, row: Sequence[int], fields: Sequence[list[int]]) ->
             texts[pair[0]] = pair[1]
     of_status = b"" if status == REFUSED else data[status:status_stop]
     usual = _usual_of(data[resource:resource_stop], data[scope:scope_stop], of_status, pairs)
-    return None if usual is None else PlainSpan(texts, *usual)
+    return None if usual is None else PlainSpan(texts, usual.attributes, usual.has_more, usual.failed)
 
 
 def _pair_of(data: bytes, begin: int, stop: int, name_stop: int, text: int) -> _Pair | None:
@@ -149,12 +196,21 @@ def _pair_of(data: bytes, begin: int, stop: int, name_stop: int, text: int) -> _
     return _named(_use_of(data[begin + 2 : name_stop]), data[text:stop].decode())
 
 
+def _error_of(written: bytes) -> str:
+    """Return the type of an error by the bytes of its attribute; empty where these are no text."""
+    try:
+        return name_of(written.decode()) or UNNAMED_ERROR
+    except ValueError:
+        return ""
+
+
 class _Usual(NamedTuple):
-    """The fields of `PlainSpan` behind its texts."""
+    """The fields of `PlainSpan` behind its texts, and whether it is a call of a model."""
 
     attributes: dict[str, str]
     has_more: bool
     failed: bool
+    is_call: bool
 
 
 @lru_cache(maxsize=CACHED_MAX)
@@ -185,11 +241,12 @@ def _usual_of(resource: bytes, scope: bytes, status: bytes, pairs: Iterable[_Pai
         if named in _ODD_SCOPES:
             return None
         found = {otel.SCOPE_NAME: named} if named else {}
-        has_more = False
+        has_more = is_call = False
         for pair in pairs:
             if pair is None:
                 return None
-            name, _, text, is_more = pair
+            name, of_slot, text, is_more = pair
+            is_call = is_call or (name == otel.OPERATION and of_slot in MODELS)
             if text is not None:
                 found[name] = text
             has_more = has_more or is_more
@@ -200,7 +257,7 @@ def _usual_of(resource: bytes, scope: bytes, status: bytes, pairs: Iterable[_Pai
     except (DecodeError, ValueError):
         return None
     is_odd = len(found) > ATTRIBUTES_MAX or len(named) > ATTRIBUTE_CHARS_MAX
-    return None if is_odd else _Usual(found, has_more, failed)
+    return None if is_odd else _Usual(found, has_more, failed, is_call)
 
 
 @lru_cache(maxsize=CACHED_MAX)
