@@ -35,13 +35,22 @@ from ..otlp.single import resource_of, scope_of
 from ..span import Value
 from .field_loops import FIELD_COLUMNS, FIRST, REFUSED, SMALL, SPAN_COLUMNS, find_fields
 from .usual_loops import (
+    ASKED,
+    ASKED_STOP,
+    BEHIND_SLOTS,
+    FIRST_SLOT,
     IGNORED,
+    INPUT,
     LENGTH_BYTES,
+    OUTPUT,
     PART_COLUMNS,
+    REPLY,
+    REPLY_STOP,
     SLOT_COLUMNS,
     SLOT_NAMES,
     USUAL,
     USUAL_MAX,
+    USUAL_STOP,
     part_spans,
 )
 
@@ -77,16 +86,18 @@ class PlainSpan(msgspec.Struct, gc=False):
     failed: bool
 
 
-class CallSpan(NamedTuple):
+class CallSpan(msgspec.Struct, gc=False):
     """A plain span of a model's call with input and output, the latter perhaps none as the call failed.
 
-    `asked` and `reply` are their offsets in the bytes of all requests, `error` is the type of the error.
+    The last fields are their offsets in the bytes of all requests, and `error` is the type of the error.
     """
 
     attributes: dict[str, str]
     error: str | None
-    asked: tuple[int, int]
-    reply: tuple[int, int]
+    asked: int
+    asked_stop: int
+    reply: int
+    reply_stop: int
 
 
 _Pair: TypeAlias = tuple[str, str | None, str | None, bool]
@@ -112,49 +123,61 @@ class PlainSpans:
         usual = np.empty(len(requests) * USUAL_MAX, np.uint8)
         count, size = part_spans(written, spans, self._fields, parts, slots, usual)
         self.data, self._spans, self._usual = data, spans, usual[:size].tobytes()
+        self._shared: dict[int, _Usual | None] = {}
         self._parts: list[list[int]] = parts.tolist()
         self._slots: list[list[int]] = slots[:count].tolist()
 
     def span(self, place: int) -> PlainSpan | None:
         """Return the span of the request at that place, like `plain_span`."""
-        first, behind, begin, stop = self._parts[place]
-        if begin == REFUSED:
-            return self.span_by_attributes(place)
-        usual = _usual(self._usual[begin:stop])
+        part = self._parts[place]
+        usual = self._shared_by(part)
         if usual is None:
-            return None
-        data, names, slots = self.data, SLOT_NAMES, self._slots[first:behind]
+            return self.span_by_attributes(place) if part[USUAL] == REFUSED else None
+        data, names, slots = self.data, SLOT_NAMES, self._slots[part[FIRST_SLOT] : part[BEHIND_SLOTS]]
         try:
             texts = {names[slot]: data[text:text_stop].decode() for slot, text, text_stop in slots}
+            if not slots and part[ASKED] != REFUSED:
+                if usual.operation is not None:
+                    texts[otel.OPERATION] = usual.operation
+                texts[otel.INPUT_MESSAGES] = data[part[ASKED] : part[ASKED_STOP]].decode()
+                if part[REPLY] != REFUSED:
+                    texts[otel.OUTPUT_MESSAGES] = data[part[REPLY] : part[REPLY_STOP]].decode()
         except ValueError:
             return None
         return PlainSpan(texts, usual.attributes, usual.has_more, usual.failed)
 
     def call(self, place: int) -> CallSpan | None:
         """Return the span of the request at that place as a call of a model; None where it is another one."""
-        first, behind, begin, stop = self._parts[place]
-        usual = None if begin == REFUSED else _usual(self._usual[begin:stop])
-        if usual is None or not usual.is_call:
+        part = self._parts[place]
+        begin, stop = part[ASKED], part[ASKED_STOP]
+        usual = self._shared_by(part)
+        if usual is None or begin == stop or usual.operation not in MODELS:
             return None
-        data, asked, reply = self.data, _NOWHERE, _NOWHERE
         error = UNNAMED_ERROR if usual.failed else None
-        for slot, text, text_stop in self._slots[first:behind]:
-            if slot == _INPUT:
-                asked = text, text_stop
-            elif slot == _OUTPUT:
-                reply = text, text_stop
-            elif slot == _ERROR:
-                error = _error_of(data[text:text_stop]) if text < text_stop else error
-            elif slot:
-                # An attribute of a tool.
-                return None
-        begin, stop = asked
-        is_hidden = stop - begin <= _HIDDEN_MAX and data[begin:stop] in _HIDDEN
-        if begin == stop or data[begin] != _LIST or is_hidden:
+        if part[FIRST_SLOT] != part[BEHIND_SLOTS]:
+            for slot, text, text_stop in self._slots[part[FIRST_SLOT] : part[BEHIND_SLOTS]]:
+                if slot == _ERROR:
+                    error = _error_of(self.data[text:text_stop]) if text < text_stop else error
+                elif slot not in (0, INPUT, OUTPUT):
+                    # An attribute of a tool.
+                    return None
+        is_hidden = stop - begin <= _HIDDEN_MAX and self.data[begin:stop] in _HIDDEN
+        if self.data[begin] != _LIST or is_hidden or error == "":
             return None
-        if error == "" or (reply is _NOWHERE and (usual.has_more or error is None)):
+        if part[REPLY] == REFUSED and (usual.has_more or error is None):
             return None
-        return CallSpan(usual.attributes, error, asked, reply)
+        return CallSpan(usual.attributes, error, begin, stop, part[REPLY], part[REPLY_STOP])
+
+    def _shared_by(self, part: list[int]) -> _Usual | None:
+        """Return what a span shares with others; None where it is not plain, or has not been parted."""
+        begin = part[USUAL]
+        if begin == REFUSED:
+            return None
+        try:
+            return self._shared[begin]
+        except KeyError:
+            usual = self._shared[begin] = _usual(self._usual[begin : part[USUAL_STOP]])
+            return usual
 
     def is_parted(self, place: int) -> bool:
         """Return whether loops have parted the attributes of the span at that place."""
@@ -205,12 +228,12 @@ def _error_of(written: bytes) -> str:
 
 
 class _Usual(NamedTuple):
-    """The fields of `PlainSpan` behind its texts, and whether it is a call of a model."""
+    """The fields of `PlainSpan` behind its texts, and its operation."""
 
     attributes: dict[str, str]
     has_more: bool
     failed: bool
-    is_call: bool
+    operation: str | None
 
 
 @lru_cache(maxsize=CACHED_MAX)
@@ -241,12 +264,12 @@ def _usual_of(resource: bytes, scope: bytes, status: bytes, pairs: Iterable[_Pai
         if named in _ODD_SCOPES:
             return None
         found = {otel.SCOPE_NAME: named} if named else {}
-        has_more = is_call = False
+        has_more, operation = False, None
         for pair in pairs:
             if pair is None:
                 return None
             name, of_slot, text, is_more = pair
-            is_call = is_call or (name == otel.OPERATION and of_slot in MODELS)
+            operation = of_slot if name == otel.OPERATION else operation
             if text is not None:
                 found[name] = text
             has_more = has_more or is_more
@@ -257,7 +280,7 @@ def _usual_of(resource: bytes, scope: bytes, status: bytes, pairs: Iterable[_Pai
     except (DecodeError, ValueError):
         return None
     is_odd = len(found) > ATTRIBUTES_MAX or len(named) > ATTRIBUTE_CHARS_MAX
-    return None if is_odd else _Usual(found, has_more, failed, is_call)
+    return None if is_odd else _Usual(found, has_more, failed, operation)
 
 
 @lru_cache(maxsize=CACHED_MAX)

@@ -10,17 +10,23 @@ from typing import Any
 import numpy as np
 
 from ..compiled import compiled
+from ..dialects.parts.messages import MESSAGES_MAX
 from .blake_loops import STATE_WORDS, add_bytes, begin_digest, put_digest
 from .message_loops import (
     ASSISTANT,
     BEHIND,
+    ESCAPED,
+    FAILED,
     FIRST,
     FORM,
     INSTRUCTION,
+    LAST,
     OTHER,
     PARTS,
     PARTS_STOP,
+    PLACE,
     REFUSED,
+    REPEATS,
     REPLIES,
     ROLE,
     STATE,
@@ -31,10 +37,17 @@ from .message_loops import (
 KEY_CHARS = 32
 CLAIM_KEY_CHARS = KEY_CHARS + 2
 """The characters of the key of a message's first claim."""
-COUNT, HAS_CLAIMS, HAS_KEY, KEY = range(STATE_WORDS, STATE_WORDS + 4)
-"""Words of a row behind the digest of the claims: the number of messages, whether there are claims and a key,
-and the key of the last message."""
-CHAIN_WORDS = KEY + KEY_CHARS // 8
+COUNT, HAS_CLAIMS, HAS_KEY, ANSWERED, HAS_REPLY, KEY = range(STATE_WORDS, STATE_WORDS + 6)
+"""Words of a row behind the digest of the claims: the number of messages, whether there are claims, a key and
+an answer, whether the last call has an output of one message, and the key of the last message."""
+REPLY_KEY = KEY + KEY_CHARS // 8
+"""The word where the key of that output begins."""
+CHAIN_WORDS = REPLY_KEY + KEY_CHARS // 8
+USUAL, IN_OTHER_FORM, SILENT = range(3)
+"""Kinds of shown messages: a text, another form, and one without claims."""
+SHOWN_KIND, SHOWN_ROLE, SHOWN_ESCAPED, SHOWN_TEXT, SHOWN_STOP, SHOWN_ANSWERED, SHOWN_COLUMNS = range(7)
+"""Columns of a message as its claims need it: its kind, whether it is of the assistant and has escapes, the
+offsets of its text, and whether an answer is before it; and their number."""
 KINDS = ("user", "assistant", "tool_call", "tool_result")
 """Kinds of claims, by their numbers in `tails`."""
 TAIL_KIND, TAIL, TAIL_STOP, TAIL_COLUMNS = range(4)
@@ -64,7 +77,8 @@ def begin_chains(chains: Any) -> None:
         s = chains[n]
         begin_digest(s)
         add_bytes(s, s.view(np.uint8), _BEGIN, 0, 1)
-        s[COUNT], s[HAS_CLAIMS], s[HAS_KEY] = 0, 0, 0
+        for k in range(STATE_WORDS, CHAIN_WORDS):
+            s[k] = 0
 
 
 @compiled
@@ -151,17 +165,45 @@ def _add_message(
 
 
 @compiled
-def _put_key(s8: Any, keys: Any, at: Any) -> None:
+def _show(s: Any, s8: Any, message: Any, keys: Any, shown: Any, row: Any) -> None:
+    """Note key and text of a message, which was added, for its claims."""
+    at = row * CLAIM_KEY_CHARS
     for k in range(KEY_CHARS):
         keys[at + k] = s8[_KEY_AT + k]
     keys[at + KEY_CHARS], keys[at + KEY_CHARS + 1] = 46, 48
+    shown[row, SHOWN_KIND] = IN_OTHER_FORM if message[FORM] == OTHER else USUAL
+    if message[ROLE] == INSTRUCTION:
+        shown[row, SHOWN_KIND] = SILENT
+    shown[row, SHOWN_ROLE], shown[row, SHOWN_ESCAPED] = message[ROLE] == ASSISTANT, message[FORM] == ESCAPED
+    shown[row, SHOWN_TEXT], shown[row, SHOWN_STOP] = message[TEXT], message[TEXT_STOP]
+    shown[row, SHOWN_ANSWERED] = s[ANSWERED]
+    if message[ROLE] == ASSISTANT:
+        s[ANSWERED] = 1
+
+
+@compiled
+def _is_reply(s: Any) -> Any:
+    """Return whether the last message has the key of the last output."""
+    is_same = s[HAS_REPLY] != 0
+    for k in range(KEY_CHARS // 8):
+        is_same &= s[KEY + k] == s[REPLY_KEY + k]
+    return is_same
+
+
+@compiled
+def _note_reply(s: Any, reply: Any, is_only: Any) -> None:
+    """Note the key of an output of one message."""
+    s[HAS_REPLY] = is_only
+    for k in range(KEY_CHARS // 8):
+        s[REPLY_KEY + k] = reply[KEY + k]
 
 
 @compiled
 def add_calls(
-    b: Any, side: Any, calls: Any, messages: Any, tails: Any, chains: Any, scratch: Any, keys: Any, out: Any
-) -> None:
-    """Write the keys of the messages of calls, and the digests of the claims of each.
+    b: Any, side: Any, calls: Any, found: Any, messages: Any, tails: Any, chains: Any, scratch: Any,
+    keys: Any, shown: Any, out: Any,
+) -> None:  # fmt: skip
+    """Write the keys of the messages of calls, what of them is shown, and the digests of each call's claims.
 
     `chains` has the rows of the conversations, which continue; `scratch` has room for three rows, `keys` for
     `CLAIM_KEY_CHARS` of each message, and `out` for `KEY_CHARS` of each call.
@@ -169,18 +211,25 @@ def add_calls(
     k, reply, digits = scratch[0], scratch[1], scratch[2].view(np.uint8)
     k8, reply8 = k.view(np.uint8), reply.view(np.uint8)
     for n in range(len(calls)):
-        call = calls[n]
-        if call[FIRST] == REFUSED:
+        first, replies, behind = found[n, FIRST], found[n, REPLIES], found[n, BEHIND]
+        if first == REFUSED:
             continue
-        s = chains[call[STATE]]
+        s = chains[calls[n, STATE]]
         s8 = s.view(np.uint8)
-        for row in range(call[FIRST], call[REPLIES]):
+        found[n, LAST], found[n, PLACE], found[n, REPEATS] = first, np.int64(s[COUNT]), 0
+        for row in range(first, replies):
             _add_message(s, s8, k, k8, b, side, tails, messages[row], digits)
-            _put_key(s8, keys, row * CLAIM_KEY_CHARS)
+            _show(s, s8, messages[row], keys, shown, row)
+            if messages[row, ROLE] == ASSISTANT:
+                found[n, LAST] = row + 1
+                found[n, REPEATS] |= row == first and _is_reply(s)
+        if s[COUNT] > np.uint64(MESSAGES_MAX):
+            found[n, FIRST] = REFUSED
         for word in range(CHAIN_WORDS):
             reply[word] = s[word]
-        for row in range(call[REPLIES], call[BEHIND]):
+        for row in range(replies, behind):
             _add_message(reply, reply8, k, k8, b, side, tails, messages[row], digits)
-            _put_key(reply8, keys, row * CLAIM_KEY_CHARS)
+            _show(reply, reply8, messages[row], keys, shown, row)
+        _note_reply(s, reply, behind == replies + 1 and not calls[n, FAILED])
         _add(reply, reply8, _CLOSE)
         put_digest(reply, reply8, out, n * KEY_CHARS)

@@ -7,46 +7,29 @@ import msgspec
 from ..candidate import Claim
 from ..dialects.parts.remembered import REMEMBERED_CHARS_MAX
 from ..sessions.span_reading import CONVERSATIONS_MAX
-from .found_messages import FoundMessages
 from .message_loops import REFUSED
 from .read_message import AskedCalls, ReadMessage
 
 _SPACE = b" \t\r\n"
-
-
-class OnlyReply(msgspec.Struct):
-    """The only message of an output: its claims with their characters, and its other form, if it has one."""
-
-    claims: list[Claim]
-    chars: int
-    read: ReadMessage | None
-
-    def is_in(self, row: int, found: FoundMessages) -> bool:
-        """Return whether a message of an input repeats it."""
-        if self.read is not None or row in found.read:
-            return self.read is found.read.get(row)
-        return self.claims[0].key == found.key(row)
+_LAST_SPACES = frozenset(_SPACE)
 
 
 class PlainCall(msgspec.Struct):
     """The last call of a conversation: the text of its input without the last bracket, and its claims.
 
-    `count` is the number of its messages, and `answered` whether an answer is among them. `past` are the
-    claims up to the last answer, without a time, with their characters; `behind` are the others, with the
-    time of the call. `reply` is its answer, and `parts` the JSON of the
-    parts of an answer with calls, as it was read. `chain` continues keys and digest, in the `row` of the
-    batch.
+    `past` are the claims up to the last answer, without a time, with their characters; `behind` are the
+    others, with the time of the call. `reply` are the claims of its output of one message, with their
+    characters and that message where it is in another form. `asked` are the calls of tools, `parts` the JSON
+    of the last parts that were read of an output. `chain` continues keys and digest, in a `row` of a batch.
     """
 
     text: bytes = b""
-    count: int = 0
-    answered: bool = False
     past: list[Claim] = []
     chars: int = 0
     behind: list[Claim] = []
     behind_chars: int = 0
+    reply: tuple[list[Claim], int, ReadMessage | None] | None = None
     asked: AskedCalls = msgspec.field(default_factory=AskedCalls)
-    reply: OnlyReply | None = None
     parts: tuple[bytes, ReadMessage] | None = None
     chain: bytes = b""
     row: int = REFUSED
@@ -68,9 +51,17 @@ class PlainCalls(msgspec.Struct):
 
         With the number of bytes that the input repeats; the call has the input's text from now on.
         """
-        call, size = self._of(data, begin, stop)
+        calls, size = self.calls, 0
+        for call in calls:
+            size = len(call.text)
+            if 0 < size < stop - begin and data.startswith(call.text, begin):
+                break
+        else:
+            call, size = self._new(), 0
+        if call is not calls[0]:
+            self.calls = [call, *(each for each in calls if each is not call)]
         text = data[begin : stop - 1] if stop - begin <= REMEMBERED_CHARS_MAX else b""
-        if text[-1:] in _SPACE:
+        if text and text[-1] in _LAST_SPACES:
             text = text.rstrip(_SPACE)
         if len(text) == 1:
             # A list without messages.
@@ -79,20 +70,14 @@ class PlainCalls(msgspec.Struct):
         call.text = text
         return call, size
 
-    def _of(self, data: bytes, begin: int, stop: int) -> tuple[PlainCall, int]:
-        calls = self.calls
-        for place, call in enumerate(calls):
-            size = len(call.text)
-            if 0 < size < stop - begin and data.startswith(call.text, begin):
-                if place:
-                    del calls[place]
-                    calls.insert(0, call)
-                return call, size
-        for call in calls[CONVERSATIONS_MAX - 1 :]:
+    def _new(self) -> PlainCall:
+        """Add a new call in the place of the oldest, and return it."""
+        for call in self.calls[CONVERSATIONS_MAX - 1 :]:
             self.chars -= len(call.text)
-        del calls[CONVERSATIONS_MAX - 1 :]
-        calls.insert(0, PlainCall())
-        return calls[0], 0
+        del self.calls[CONVERSATIONS_MAX - 1 :]
+        call = PlainCall()
+        self.calls.append(call)
+        return call
 
     def leave(self) -> None:
         """Leave the session to the ordinary way."""

@@ -12,16 +12,22 @@ from typing import Any
 import numpy as np
 
 from ..compiled import compiled
+from ..dialects.parts.messages import MESSAGES_MAX
 from ..dialects.parts.values import REDACTIONS
 from ..walk.json_loops import REFUSED, begins, behind_json, behind_space, behind_string, value_behind
 
-ASKED, ASKED_STOP, CONTINUES, REPLY, REPLY_STOP, STATE, FIRST, REPLIES, BEHIND, CALL_COLUMNS = range(10)
+ASKED, ASKED_STOP, CONTINUES, REPLY, REPLY_STOP, STATE, FAILED, CALL_COLUMNS = range(8)
 """Columns of a call, and their number: the offsets of the input, and whether it begins behind a message; the
-offsets of the output, `REFUSED` where it has none; the row of its state; and the rows of its messages, of
-those of the output and behind them. `FIRST` is `REFUSED` where the call is odd."""
-BEGIN, STOP, ROLE, PARTS, PARTS_STOP, TEXT, TEXT_STOP, FORM, MESSAGE_COLUMNS = range(9)
-"""Columns of a message, and their number: offsets of it, of its parts and of its text between the quotes.
-`PARTS` is `REFUSED` where it is not certain that these, and a role, are all that the message has."""
+offsets of the output, `REFUSED` where it has none; the row of its conversation; and whether it failed."""
+FIRST, LAST, REPLIES, BEHIND, PLACE, REPEATS, FOUND_COLUMNS = range(7)
+"""Columns of what is found of a call, and their number: the rows of its first message, of the one behind its
+last answer, of the first one of the output, and of the one behind that; the place of its first message in the
+conversation, and whether that may repeat the output of the last call. `FIRST` is `REFUSED` where the call is
+odd."""
+CALL, IS_REPLY, BEGIN, STOP, ROLE, PARTS, PARTS_STOP, TEXT, TEXT_STOP, FORM, MESSAGE_COLUMNS = range(11)
+"""Columns of a message, and their number: its call, whether it is of the output, and the offsets of it, of
+its parts and of its text between the quotes. `PARTS` is `REFUSED` where it is not certain that these, and a
+role, are all that the message has."""
 OTHER, PLAIN, ESCAPED = range(3)
 """Forms of messages: a text without escapes, and with escapes that orjson writes in the same way."""
 USER, ASSISTANT, INSTRUCTION, UNKNOWN = range(4)
@@ -200,38 +206,38 @@ def _list(b: Any, words: Any, at: Any, stop: Any, continues: Any, messages: Any,
 
 
 @compiled
-def find_messages(b: Any, words: Any, calls: Any, messages: Any) -> Any:
-    """Note the messages of calls, and return how many there are; `words` are the same bytes by eight.
-
-    An output has messages, all of the assistant.
-    """
-    count = 0
-    for n in range(len(calls)):
-        call = calls[n]
-        call[FIRST] = REFUSED
-        at, stop = call[ASKED], call[ASKED_STOP]
-        asked = _list(b, words, at, stop, call[CONTINUES] != 0, messages, count)
-        if asked == REFUSED or not _is_utf8(b, words, at, stop):
-            continue
-        behind = asked
-        if call[REPLY] != REFUSED:
-            at, stop = behind_space(b, call[REPLY], call[REPLY_STOP]), call[REPLY_STOP]
-            while stop > at and behind_space(b, stop - 1, stop) == stop:
-                stop -= 1
-            behind = _list(b, words, at, stop, False, messages, asked)
-            if behind <= asked or not _is_utf8(b, words, at, stop):
-                continue
-            if not _are_answers(messages, asked, behind):
-                continue
-        call[FIRST], call[REPLIES], call[BEHIND] = count, asked, behind
-        count = behind
-    return count
+def _reply(b: Any, words: Any, call: Any, messages: Any, count: Any) -> Any:
+    """Note the messages of an output, all of the assistant; return how many there are then."""
+    at, stop = behind_space(b, call[REPLY], call[REPLY_STOP]), call[REPLY_STOP]
+    while stop > at and behind_space(b, stop - 1, stop) == stop:
+        stop -= 1
+    behind = _list(b, words, at, stop, False, messages, count)
+    if behind <= count or not _is_utf8(b, words, at, stop):
+        return REFUSED
+    for n in range(count, behind):
+        message = messages[n]
+        if message[ROLE] != ASSISTANT and message[ROLE] != UNKNOWN:
+            return REFUSED
+        message[FORM] = OTHER if call[FAILED] else message[FORM]
+    return behind
 
 
 @compiled
-def _are_answers(messages: Any, first: Any, behind: Any) -> Any:
-    for n in range(first, behind):
-        role = messages[n, ROLE]
-        if role != ASSISTANT and role != UNKNOWN:
-            return False
-    return True
+def find_messages(b: Any, words: Any, calls: Any, found: Any, messages: Any) -> Any:
+    """Note the messages of calls, and return how many there are; `words` are the same bytes by eight."""
+    count = 0
+    for n in range(len(calls)):
+        call = calls[n]
+        found[n, FIRST] = REFUSED
+        at, stop = call[ASKED], call[ASKED_STOP]
+        replies = _list(b, words, at, stop, call[CONTINUES] != 0, messages, count)
+        if replies == REFUSED or not _is_utf8(b, words, at, stop):
+            continue
+        behind = replies if call[REPLY] == REFUSED else _reply(b, words, call, messages, replies)
+        if behind == REFUSED or behind - replies > MESSAGES_MAX:
+            continue
+        for row in range(count, behind):
+            messages[row, CALL], messages[row, IS_REPLY] = n, row >= replies
+        found[n, FIRST], found[n, REPLIES], found[n, BEHIND] = count, replies, behind
+        count = behind
+    return count
