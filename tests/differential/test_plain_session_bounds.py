@@ -72,7 +72,7 @@ def answer(time: int) -> Candidate:
 
 @pytest.mark.parametrize("ids", [("fc_1", "c1"), ("c1", "fc_1")])
 def test_a_result_with_the_id_of_a_call_may_be_of_its_item(ids: tuple[str, str]) -> None:
-    """The use with its id is older than one of equal arguments; one of both ids is of an item, so that wins."""
+    """A later use of equal arguments has it, not the one with the id: one of both ids is of an item."""
     pair = Pair(IDLE, Counter())
     for number, call_id in enumerate(ids):
         start = 1 + 3 * number
