@@ -8,7 +8,6 @@ import numpy as np
 
 from ....schemas.compiled import compiled
 
-
 LENGTHS = 1024
 """Lengths of texts, in steps of four bytes, that are told apart; longer texts count as equally long."""
 
@@ -54,7 +53,7 @@ def search_texts(data: Any, begins: Any, ends: Any, order: Any, tables: Any, out
 @compiled
 def _search_six(data: Any, begins: Any, ends: Any, tables: Any, out: Any, texts: Any) -> None:
     """Search six texts as far as the shortest, then the rest of each."""
-    classes, following, width, reporting, found, _ = tables
+    classes, following, _, reporting, _, _ = tables
     t0, t1, t2, t3, t4, t5 = texts[0], texts[1], texts[2], texts[3], texts[4], texts[5]
     # Numba checks signed places for being negative.
     b0, b1, b2 = np.uint64(begins[t0]), np.uint64(begins[t1]), np.uint64(begins[t2])
