@@ -34,7 +34,7 @@ def file_digest(path: Path) -> str:
 
 
 def digest_buffer() -> memoryview:
-    """Return memory for `digest_and_size`: making it anew takes a third of the time of a small file."""
+    """Return memory for `digest_and_size`, which takes as long to make as a third of a small file."""
     return memoryview(bytearray(_BUFFER_BYTES))
 
 
