@@ -9,7 +9,7 @@ import numpy as np
 from ....schemas.compiled import compiled
 
 LENGTHS = 1024
-"""Lengths of texts, in steps of four bytes, that are told apart; longer texts count as equally long."""
+"""Distinct lengths of texts, in steps of four bytes; all longer texts count as equally long."""
 
 
 @compiled
