@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ...cycles import rarely_look_for_cycles
 from ...options import Command
 from ...settings import session_settings
 from ...signals import stop_event
@@ -44,4 +45,5 @@ def command(options: ProcessOptions) -> None:
     process = rekey_process(kafka, sessions, runtime, options.wait_s)
     if process is not None:
         compile_rekey_loops()
+        rarely_look_for_cycles()
         options.run(process, metrics.kafka, kafka.spans_topic)
