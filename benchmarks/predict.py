@@ -8,6 +8,7 @@ Prints the processor time of all threads, the peak memory, and the ratios of the
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -86,6 +87,8 @@ def follow(archive: Path, out: Path, folder: Path) -> dict:
     from tracline.predict.following.followed_chain import followed_chain
     from tracline.rules.packs.load import load_packs
 
+    # As the command does, and as the audit beside it.
+    gc.set_threshold(100_000)
     with Clock() as clock:
         rule_set = load_packs([PACK])
         chain = followed_chain(load_chain(folder), rule_set, ABOVE)

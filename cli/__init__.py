@@ -43,7 +43,7 @@ COMMANDS = {
         "archive.doctor",
         "List instrumentations, what each lacks, and the settings that add it.",
     ),
-    "predict": ("predict.group", "Compute probabilities of what Markov chains do."),
+    "predict": ("predict.group", "Compute what will likely happen."),
     "serve": ("live.serve", "Receive spans, judge them and archive the events, in one process."),
     "alerts": ("alerts.group", "Learn tolerated violation rates and backtest alarms over an archive."),
     "stream": ("stream.group", "Run and operate the pipeline over Kafka, one process per step."),

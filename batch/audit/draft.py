@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO
+from typing import Any
 
 from ...predict.following.risk_courses import RiskCourse
 from ...rules.engine.judge import CompiledRules, Judged
@@ -27,7 +26,7 @@ from ..evidence.sorted_lines import SortedLines
 from ..findings.audited_archive import input_lines, write_inputs
 from ..findings.bundle_rules import RuleKey
 from ..findings.waiving import WaivedCounts, Waiving
-from ..prepare.ahead import behind, beside
+from ..prepare.ahead import beside
 from ..prepare.options import AuditOptions
 from ..report.choice import SessionChoice
 from ..report.drawn import SESSIONS, write_sessions
@@ -38,9 +37,6 @@ from .summary import rule_keys
 
 EXAMPLES_MAX = 3
 """Findings per rule in a result."""
-
-TYPED_RECORDS = 10_000
-"""Records per row group of `verdicts.parquet`."""
 
 SampleVerdicts = dict[str, list[VerdictRecord]]
 """The first broken sessions of each rule that has any, by the rule's name in the summary."""
@@ -112,22 +108,14 @@ class BundleDraft:
         self.certificates.add(judged, rule_set)
 
     def write_verdicts(self, rules: Sequence[Rule]) -> SampleVerdicts:
-        """Write the files of verdicts, and return examples; waived verdicts are none."""
+        """Write the lines of verdicts, and return examples; waived verdicts are none."""
         keys = {(r.pack, r.id): key for key, r in zip(rule_keys(rules), rules, strict=True)}
         examples: SampleVerdicts = {}
-
-        def written(verdicts: BinaryIO) -> Iterator[list[bytes]]:
-            for block in _blocks(self.lines.merged(), TYPED_RECORDS):
-                lines = [text for _, text in block]
-                verdicts.writelines(lines)
-                for at, text in block:
-                    if self.waiving is None or not self.waiving.waives(at, text):
-                        _add_example(examples.setdefault(keys[at.pack, at.rule], []), at, text)
-                yield lines
-
-        typed = bundle.typed_writer(self.work / bundle.TYPED_VERDICTS)
-        with (self.work / bundle.VERDICTS).open("wb") as verdicts, typed as write_typed:
-            behind(write_typed, written(verdicts), self.options.threads)
+        with (self.work / bundle.VERDICTS).open("wb") as verdicts:
+            for at, text in self.lines.merged():
+                verdicts.write(text)
+                if self.waiving is None or not self.waiving.waives(at, text):
+                    _add_example(examples.setdefault(keys[at.pack, at.rule], []), at, text)
         return examples
 
     def finish(
@@ -144,24 +132,20 @@ class BundleDraft:
         `risks` are those of the drawn sessions.
         """
         work, options, population = self.work, self.options, self.population
-        # Digests need no interpreter lock.
-        with beside(partial(input_lines, population), options.threads) as inputs:
+        # Digests and Parquet need no interpreter lock, and are computed while the other files are written.
+        digests = beside(partial(input_lines, population), options.threads)
+        typed = beside(partial(bundle.write_typed, work), options.threads)
+        with digests as inputs, typed as typed_is_written:
             self.certificates.write(work / CERTIFICATES)
             write_open(work / bundle.OPEN_SESSIONS, opened, population.inputs, options.as_of)
             write_canonical(work / bundle.SUMMARY, summary)
             write_sessions(work / SESSIONS, self.choice, risks)
             write_inputs(work, self.out, self.archive, inputs(), options, as_judged=as_judged)
-        waived = None if self.waiving is None else self.waiving.finish()
-        write_report(work, rules)
+            waived = None if self.waiving is None else self.waiving.finish()
+            write_report(work, rules)
+            typed_is_written()
         shutil.rmtree(self.scratch)
         return waived
-
-
-def _blocks(found: Iterable[tuple[RecordKey, bytes]], size: int) -> Iterator[list[tuple[RecordKey, bytes]]]:
-    """Yield the lines in lists of bounded length."""
-    rest = iter(found)
-    while block := list(islice(rest, size)):
-        yield block
 
 
 def _add_example(examples: list[VerdictRecord], at: RecordKey, text: bytes) -> None:

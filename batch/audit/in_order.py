@@ -15,7 +15,7 @@ from ...rules.labels.labeler import EventLabels
 from ...rules.model.arrays import I32, Mask
 from ...schemas.frames.events import TIME
 from ..prepare.ahead import ahead
-from ..prepare.buckets import OnRows, PassRows, until
+from ..prepare.buckets import OnRows, PassRows, in_few_chunks, until
 from ..prepare.observer import EventObserver
 from ..prepare.options import AuditOptions
 from ..prepare.spill import Pass
@@ -29,9 +29,6 @@ ROW = "row"
 
 EARLY_COLUMNS = ("seq", "history", "agent", "model", "kind", "tool")
 """The columns of events that are held from the first reading on: most rules need them, and they are small."""
-
-CHUNKS_MAX = 16
-"""Chunks of columns from which on a copy in one chunk takes less time than what each chunk adds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +86,8 @@ def _labelled(
     fields = {*keep, *labels.labels.fields, *([] if options.as_of is None else ["time"])}
     fields.update(() if labels.observer is None else labels.observer.columns)
     with reading(one_pass.parts):
-        events = until(one_pass.frame.select(*fields), options.as_of).collect(engine="streaming")
-    if events.n_chunks() > CHUNKS_MAX:
-        events = events.rechunk()
+        read = until(one_pass.frame.select(*fields), options.as_of).collect(engine="streaming")
+    events = in_few_chunks(read)
     if len(events) != len(occurrences):
         raise changed(one_pass.parts[0])
     if labels.observer is not None:

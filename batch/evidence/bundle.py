@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
 import pyarrow.json as pa_json  # pyright: ignore[reportMissingTypeStubs]
@@ -29,6 +29,9 @@ SCRATCH = ".scratch"
 """The folder in an unfinished bundle that is deleted at its end."""
 IN_EVERY_BUNDLE = frozenset({VERDICTS, SUMMARY})
 """The files that identify a folder as a bundle: its verdicts are not events."""
+
+TYPED_RECORDS = 10_000
+"""Records per row group of `verdicts.parquet`."""
 
 _EVENT = {"event_id": pl.String, "seq": pl.UInt32}
 _WITNESS = pl.Struct(
@@ -60,6 +63,9 @@ VERDICT_SCHEMA: dict[str, Any] = {
 }
 """The columns of `verdicts.parquet`: the fields of the JSON lines in this order, with typed times."""
 
+_SESSION_ID, _SEVERITY = b'"session_id":', b',"severity":'
+"""What stands before and behind the id of a session in a line; a quote in a text would have a backslash."""
+
 SessionName = tuple[str, str]
 """The id and the occurrence of a session, as the lines of a bundle have them."""
 
@@ -71,12 +77,29 @@ def read_verdicts(path: Path) -> Iterator[VerdictRecord]:
             yield decode_verdict(text)
 
 
-@contextmanager
-def typed_writer(out: Path) -> Generator[Callable[[Sequence[bytes]], None]]:
-    """Open a Parquet file for verdicts, and yield a function that writes a block of lines."""
+def read_verdicts_of(path: Path, sessions: Collection[SessionName]) -> Iterator[VerdictRecord]:
+    """Yield those records of a file of verdicts that are of these sessions, without decoding most others.
+
+    Of the fields of a line, which are in the order of their names, `severity` follows `session_id`.
+    """
+    wanted = {msgspec.json.encode(session_id) for session_id, _ in sessions}
+    with path.open("rb") as file:
+        for text in file:
+            begin = text.find(_SESSION_ID)
+            end = text.find(_SEVERITY, begin)
+            if min(begin, end) < 0 or text[begin + len(_SESSION_ID) : end] in wanted:
+                record = decode_verdict(text)
+                if (record.session_id, record.occurrence) in sessions:
+                    yield record
+
+
+def write_typed(bundle: Path) -> None:
+    """Write `verdicts.parquet` from the lines of verdicts of a bundle."""
     parquet: Any = pq
-    with parquet.ParquetWriter(out, _typed_schema(), compression="zstd") as writer:
-        yield lambda lines: writer.write_table(_typed(lines))
+    typed = parquet.ParquetWriter(bundle / TYPED_VERDICTS, _typed_schema(), compression="zstd")
+    with (bundle / VERDICTS).open("rb") as lines, typed as writer:
+        while block := list(islice(lines, TYPED_RECORDS)):
+            writer.write_table(_typed(block))
 
 
 def is_typed_alike(path: Path, verdicts: Path) -> bool:

@@ -21,6 +21,9 @@ from .observer import EventObserver
 _CONTENT = "content"
 """The column that states whether the content of an event is missing."""
 
+CHUNKS_MAX = 16
+"""Chunks of columns from which on a copy in one chunk takes less time than what each chunk adds."""
+
 OnRows = Callable[[int, int], None]
 """Called with the number of labelled rows and of all rows."""
 
@@ -125,7 +128,7 @@ def _labels(
     """Return the labels of a pass, with the columns `keep` and missing content."""
     observed = () if observer is None else observer.columns
     fields = list(dict.fromkeys([*keep, *labeler.fields, *observed]))
-    events = with_missing(one_pass.parts, until(one_pass.frame, as_of), fields).rechunk()
+    events = with_missing(one_pass.parts, until(one_pass.frame, as_of), fields)
     if observer is not None:
         observer.add(events)
     # All rows at once: a call takes 13 ms, and Polars' streaming engine makes a call for every morsel.
@@ -139,7 +142,7 @@ def with_missing(parts: Sequence[SourceFile], frame: pl.LazyFrame, names: Sequen
     """
     read = list(dict.fromkeys([*names, _CONTENT]))
     with reading(parts):
-        events = frame.select(read).collect(engine="streaming")
+        events = in_few_chunks(frame.select(read).collect(engine="streaming"))
         if not events.select(HAS_GAPS).item():
             return events.select(*names, NOTHING)
         # Attributes are large and rarely needed: they are read only if content is missing.
@@ -148,6 +151,11 @@ def with_missing(parts: Sequence[SourceFile], frame: pl.LazyFrame, names: Sequen
     if rest and len(more) != len(events):
         raise changed(parts[0])
     return events.hstack(more).select(*names, missing_column())
+
+
+def in_few_chunks(events: pl.DataFrame) -> pl.DataFrame:
+    """Return the events in one chunk where they have more than `CHUNKS_MAX`."""
+    return events.rechunk() if events.n_chunks() > CHUNKS_MAX else events
 
 
 EventRows = TypeVar("EventRows", pl.LazyFrame, pl.DataFrame)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 
 from ...archive.error import SourceError
 from ..attestation.envelope import ATTESTATION, signed_envelope
 from ..attestation.signers import Signer
 from ..attestation.statement import statement, tool
-from ..evidence.bundle import SCRATCH, TYPED_VERDICTS, VERDICTS, typed_writer
+from ..evidence.bundle import SCRATCH, write_typed
 from ..evidence.files import file_digest
 from ..evidence.output_folder import staged
 from ..findings.audited_archive import INPUTS
@@ -40,7 +39,7 @@ def redact(
         scratch = work / SCRATCH
         write_redacted(bundle, work, Redactor(secret, sessions), scratch)
         shutil.rmtree(scratch)
-        _write_typed(work)
+        write_typed(work)
         write_report(work)
         fields = [*ALWAYS, SESSION.value] if sessions else [*ALWAYS]
         digest = hashlib.sha256((bundle / ATTESTATION).read_bytes()).hexdigest()
@@ -71,10 +70,3 @@ def _original(bundle: Path, out: Path) -> AttestedBundle:
 
 def _refused(bundle: Path, what: str, hint: str) -> SourceError:
     return SourceError("TRL462", str(bundle), what, hint)
-
-
-def _write_typed(work: Path) -> None:
-    """Write the Parquet file of verdicts from their lines."""
-    with (work / VERDICTS).open("rb") as lines, typed_writer(work / TYPED_VERDICTS) as write:
-        while block := list(islice(lines, _BLOCK)):
-            write(block)

@@ -24,7 +24,7 @@ from ...schemas.display import visible
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.time import UNDATED
 from ...schemas.verdict import BREACHES, Severity
-from ..evidence.bundle import SUMMARY, VERDICTS, SessionName, read_verdicts
+from ..evidence.bundle import SUMMARY, VERDICTS, SessionName, read_verdicts_of
 from ..findings.audited_archive import INPUTS, SOURCE
 from ..findings.bundle_rules import RuleKey, bundle_rules
 from ..findings.waiving import read_waived
@@ -34,6 +34,7 @@ from .drawing import Timeline, Witnesses, timeline, trend
 from .drawn import SESSIONS
 from .figures import RuleFigures, rule_figures, without_rates
 from .risk_drawing import RiskLine, risk_lines
+from .template_cache import TemplateCache
 
 REPORT = "report.html"
 RULES_MAX = 100
@@ -123,6 +124,7 @@ def _environment() -> Environment:
     """Return the environment of the template, which escapes all values."""
     made = Environment(
         loader=FileSystemLoader(FOLDER),
+        bytecode_cache=TemplateCache(Path(__file__)),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -249,10 +251,9 @@ def badness(verdicts: Sequence[VerdictRecord]) -> tuple[int, int, int]:
 def _records(bundle: Path, places: set[SessionName]) -> dict[SessionName, list[VerdictRecord]]:
     """Return the violated and unmet verdicts of drawn sessions."""
     found: dict[SessionName, list[VerdictRecord]] = {}
-    for record in read_verdicts(bundle / VERDICTS) if places else ():
-        place = record.session_id, record.occurrence
-        if place in places and record.verdict in BREACHES and not record.history:
-            found.setdefault(place, []).append(record)
+    for record in read_verdicts_of(bundle / VERDICTS, places) if places else ():
+        if record.verdict in BREACHES and not record.history:
+            found.setdefault((record.session_id, record.occurrence), []).append(record)
     return found
 
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
+from ...rules.model.arrays import I64
 from ...schemas.time import NS
-from .event_bets import BatchBets
+from .bet_loop import sum_bets, sum_sliced_bets
+from .event_bets import SEQUENCES, TRIALS, BetTables, EventBets, bet_logs
 
 TICK_NS = 300 * NS
 """The ticks of event time whose bets are one e-value."""
-
-
-BetGroup: TypeAlias = tuple[int, int, str]
-"""The bets that add up: those of a message, of a tick (numbered since the epoch), and of an agent."""
 
 
 class BetSum(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -35,21 +33,54 @@ class BetSum(msgspec.Struct, frozen=True, array_like=True, gc=False):
     logs: tuple[int, ...]
 
 
+class BetGroups(NamedTuple):
+    """The groups in which bets add up: the message and the tick (numbered since the epoch) of each event.
+
+    `agents` are those named before the events, empty without one.
+    """
+
+    messages: Sequence[int]
+    ticks: Sequence[int]
+    agents: Sequence[str]
+
+
+class BatchBets(NamedTuple):
+    """The bets of rules on the events of a batch and then on its ends, whose rows are `rows`."""
+
+    rows: I64
+    tables: BetTables
+    bets: EventBets
+
+    def summed(self, groups: I64, count: int) -> tuple[I64, I64]:
+        """Return the log e-values and the counts by rule and group; `groups` has that of each event."""
+        bets, tables = self.bets, self.tables
+        shape = len(bets.places), count
+        sums: I64 = np.zeros((*shape, bets.gains.shape[2]), dtype=np.int64)
+        counts: I64 = np.zeros((*shape, bets.counts.shape[2]), dtype=np.int64)
+        sum_bets(groups, bets, tables.logs, sums, counts)
+        # Most events are no bets of most rules, and a logarithm takes longer than all else.
+        found = np.nonzero(bets.counts[:, :, TRIALS])
+        if len(found[0]):
+            logs = bet_logs(bets.gains[found], bets.counts[found][:, SEQUENCES, None])
+            sum_sliced_bets(groups, tables.sliced, found, logs, bets, sums, counts)
+        return sums, counts
+
+
 def bet_sums(
-    chain: str, rules: Sequence[tuple[str, str]], bets: BatchBets, group_of: Sequence[BetGroup]
+    chain: str, rules: Sequence[tuple[str, str]], bets: BatchBets, groups: BetGroups
 ) -> dict[int, list[BetSum]]:
-    """Return the sums by message; `rules` are packs and ids, and `group_of` has the group of each row."""
-    places: dict[BetGroup, list[int]] = {}
-    for place, group in enumerate(group_of):
-        places.setdefault(group, []).append(place)
-    logs = bets.logs()
+    """Return the sums by message; `rules` are packs and ids, and `groups` has a group for each row."""
+    numbers: dict[tuple[int, int, str], int] = {}
+    named = zip(*groups, strict=True)
+    of_events = np.array([numbers.setdefault(each, len(numbers)) for each in named], dtype=np.int64)
+    sums, counts = bets.summed(of_events, len(numbers))
     found: dict[int, list[BetSum]] = {}
-    for (message, tick, agent), of_group in places.items():
-        summed = logs[:, of_group].sum(axis=1).tolist()
-        counts = bets.counts[:, of_group].sum(axis=1, dtype=np.int64).tolist()
-        for (pack, rule), its_logs, (_, trials, violated) in zip(rules, summed, counts, strict=True):
+    of_groups = zip(
+        numbers, sums.transpose(1, 0, 2).tolist(), counts.transpose(1, 0, 2).tolist(), strict=True
+    )
+    for (message, tick, agent), logs, its_counts in of_groups:
+        for (pack, rule), its_logs, (_, trials, violated) in zip(rules, logs, its_counts, strict=True):
             if trials:
-                named = chain, pack, rule, agent, tick
-                each = BetSum(*named, trials, violated, tuple(its_logs))
+                each = BetSum(chain, pack, rule, agent, tick, trials, violated, tuple(its_logs))
                 found.setdefault(message, []).append(each)
     return found

@@ -7,6 +7,7 @@ the mean over the sequences, whatever slices they have, and its expectation is a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,37 +25,49 @@ LOG_ONE = 1 << 20
 """A logarithm of 1, likewise."""
 
 
+NO_BET = -1
+"""The place of an event's bet without one."""
+NO_RANK = -1
+"""The rank of a rule without slices."""
+
 SEQUENCES, TRIALS, VIOLATED = range(3)
 """The counts of an event: sequences before it, those of them that bet, and those that were found against."""
 
 
 class EventBets(NamedTuple):
-    """The table of a rule's bets, and the bets on the events of a batch.
+    """The tables of rules' bets, and the bets on the events of a batch.
 
-    `values` has the gains by context, outcome and ratio, 0 where a context has no bet. Those of an event's
-    sequences add up in `gains`, and `counts` has its counts.
+    `values` has the gains by context, outcome and ratio, 0 where a context has no bet. An event is one bet of
+    a rule without slices at most: `places` has twice its context, plus one where it is found against, and
+    `NO_BET` without one. A rule with slices has a rank in `ranks`, by which the gains of an event's sequences
+    add up in `gains`, and `counts` has its counts; other rules have the rank `NO_RANK`.
     """
 
     values: I64
+    ranks: I32
+    places: I32
     gains: I64
     counts: I32
 
 
-class BatchBets(NamedTuple):
-    """The bets of rules on the events of a batch and then on its ends, whose rows are `rows`, by rule."""
+class BetTables:
+    """The bets of rules by context; `highs` are the limits, and `are_sliced` states which have slices."""
 
-    rows: I64
-    gains: I64
-    counts: I32
+    def __init__(self, highs: F64, are_sliced: Sequence[bool]) -> None:
+        self._values = bet_values(highs)
+        # A bet on one sequence.
+        self.logs: I64 = bet_logs(self._values, np.ones(len(highs), dtype=np.int32)[:, None, None])
+        self.logs = self.logs.reshape(2 * len(highs), -1)
+        self.sliced: I64 = np.flatnonzero(are_sliced)
+        self._ranks: I32 = np.full(len(are_sliced), NO_RANK, dtype=np.int32)
+        self._ranks[self.sliced] = np.arange(len(self.sliced))
 
-    def logs(self) -> I64:
-        """Return the log e-values by rule, event and ratio, in parts of `LOG_ONE`, rounded down."""
-        sequences = np.maximum(self.counts[:, :, SEQUENCES, None], 1)
-        # One array of this size is enough, and a new one for each operation takes longer than most of these.
-        values = self.gains / (sequences * float(ONE))
-        np.log1p(values, out=values)
-        values *= LOG_ONE
-        return np.floor(values, out=values).astype(np.int64)
+    def begin(self, events: int) -> EventBets:
+        """Return the bets on so many events and ends before the first."""
+        places = np.full((len(self._ranks), events), NO_BET, dtype=np.int32)
+        shape = len(self.sliced), events
+        gains = np.zeros((*shape, len(SETTINGS.ratios)), dtype=np.int64)
+        return EventBets(self._values, self._ranks, places, gains, np.zeros((*shape, 3), dtype=np.int32))
 
 
 def bet_values(highs: F64) -> I64:
@@ -66,8 +79,6 @@ def bet_values(highs: F64) -> I64:
     return values
 
 
-def no_bets(rules: int, rows: I64) -> BatchBets:
-    """Return the bets of so many rules on events and ends before the first."""
-    shape = rules, len(rows)
-    gains = np.zeros((*shape, len(SETTINGS.ratios)), dtype=np.int64)
-    return BatchBets(rows, gains, np.zeros((*shape, 3), dtype=np.int32))
+def bet_logs(gains: I64, sequences: I32) -> I64:
+    """Return the log e-values of gains that are shared by so many sequences, in parts of `LOG_ONE`."""
+    return np.floor(np.log1p(gains / (sequences * float(ONE))) * LOG_ONE).astype(np.int64)

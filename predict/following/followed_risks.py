@@ -59,7 +59,9 @@ class FollowedRisks:
         for place, each in enumerate(self.contexts):
             places[self._symbols[each.symbol], self._rows[each.state, each.memory]] = place
         unseen = places[self._symbols.get(UNSEEN, len(symbols))]
-        self._places: I32 = np.where(places == NO_RISK, unseen, places).astype(np.int32)
+        self.table: I32 = np.where(places == NO_RISK, unseen, places).astype(np.int32)
+        """The places of contexts in `contexts`, or `NO_RISK`, by the numbers of symbols and of rows."""
+        self._unseen = self._symbols.get(UNSEEN, len(symbols))
         # The last values are those of `NO_RISK`.
         self.values: F64 = np.array([*(each.risk for each in self.contexts), np.nan])
         self.next_highs: F64 = np.array([*(each.next_high for each in self.contexts), np.nan])
@@ -72,11 +74,16 @@ class FollowedRisks:
         """Return whether the chain has the symbol."""
         return symbol in self._symbols
 
+    def symbol_number(self, symbol: str) -> int:
+        """Return the number of a symbol in `table`."""
+        return self._symbols.get(symbol, self._unseen)
+
+    def row_number(self, state: int, memory: str) -> int:
+        """Return the number of a state and memory in `table`."""
+        return self._rows.get((state, memory), len(self._rows))
+
     def places(self, symbols: Sequence[str], states: Iterable[int], memory: Iterable[str]) -> I32:
         """Return by symbol and row the place of the context in `contexts`, or `NO_RISK`."""
-        none = len(self._symbols)
-        numbers: I64 = np.array([self._symbols.get(symbol, none) for symbol in symbols], dtype=np.int64)
-        pairs = zip(states, memory, strict=True)
-        rows: I64 = np.array([self._rows.get(pair, len(self._rows)) for pair in pairs], dtype=np.int64)
-        numbers[numbers == none] = self._symbols.get(UNSEEN, none)
-        return np.ascontiguousarray(self._places[np.ix_(numbers, rows)])
+        numbers: I64 = np.array([*map(self.symbol_number, symbols)], dtype=np.int64)
+        rows: I64 = np.array([*map(self.row_number, states, memory)], dtype=np.int64)
+        return np.ascontiguousarray(self.table[np.ix_(numbers, rows)])

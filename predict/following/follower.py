@@ -1,9 +1,9 @@
-"""The follower of a rule: the crossings of its threshold in sessions, over any batches of their events."""
+"""The follower of a rule, and the crossings of rules' thresholds over any batches of events."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ..counting.sequences import Sequences, SymbolNumbers, sequences
 from ..counting.symbols import of_slice
 from ..counting.watched_rules import WatchedRules
 from ..drift.event_bets import EventBets
-from .follow_loop import NO_SYMBOL_YET, Crossings, FollowMemory, FollowTables, follow_events
+from .follow_loop import NO_TEXT, Crossings, FollowMemory, FollowTables, follow_events
 from .followed_risks import NO_RISK, FollowedRisks
 from .rule_tables import RuleTables, chain_symbol
 
@@ -61,49 +61,50 @@ class RuleFollower:
         return RuleTables(self.watched, self.rule, self.risks, self.symbols, self.steps)
 
 
-def begun(sessions: int, slices: int) -> FollowMemory:
-    """Return the memory of so many sessions before their first events, with room for so many slices."""
-    runs = sessions + slices
+def begun(sessions: int, rules: int, members: I64) -> FollowMemory:
+    """Return the memory of so many sessions and rules before their first events.
+
+    `members` are the first numbers of the slices of each rule, and the end of the last one's.
+    """
+    of_sessions, slices = sessions * rules, int(members[-1])
+    runs = of_sessions + slices
     return FollowMemory(
         rows=np.zeros(runs, dtype=np.int32),
-        symbols=np.full(runs, NO_SYMBOL_YET, dtype=np.int32),
+        symbols=np.full(runs, NO_TEXT, dtype=np.int32),
         contexts=np.full(runs, NO_RISK, dtype=np.int32),
         weights=np.ones(runs, dtype=np.int64),
         above=np.zeros(runs, dtype=np.bool_),
         stopped=np.zeros(runs, dtype=np.bool_),
-        cut=np.zeros(sessions, dtype=np.bool_),
+        cut=np.zeros(of_sessions, dtype=np.bool_),
         born=np.zeros(slices, dtype=np.bool_),
-        heads=np.full(sessions, NO_SLICE, dtype=np.int32),
+        heads=np.full(of_sessions, NO_SLICE, dtype=np.int32),
         links=np.full(slices, NO_SLICE, dtype=np.int32),
-        sizes=np.zeros(sessions, dtype=np.int32),
+        sizes=np.zeros(of_sessions, dtype=np.int32),
+        members=members,
     )
 
 
 def follow(
     tables: FollowTables,
-    threshold: float,
     spans: tuple[I64, I64],
     events: tuple[I32, Mask, I32],
     memory: FollowMemory,
     bets: EventBets,
 ) -> Crossings:
     """Return the crossings of `follow_events`, which has these arguments; memory and bets change."""
-    room = len(events[0]) + 1
+    room = len(tables.keys) * (len(events[0]) + 1)
     if not len(memory.links):
-        # Without slices an event is at most one crossing.
+        # Without slices an event is at most one crossing of a rule.
         out = _room(room)
-        count = follow_events(spans, events, tables, SLICES_MAX, threshold, memory, bets, out)
+        count = follow_events(spans, events, tables, SLICES_MAX, memory, bets, out)
         return _first(out, count)
     while True:
-        after, out = _copied(memory), _room(room)
-        added = bets._replace(gains=np.zeros_like(bets.gains), counts=np.zeros_like(bets.counts))
-        count = follow_events(spans, events, tables, SLICES_MAX, threshold, after, added, out)
+        after, added, out = _copied(memory), _copied(bets), _room(room)
+        count = follow_events(spans, events, tables, SLICES_MAX, after, added, out)
         if count <= room:
             break
         room = count
-    bets.gains[:] += added.gains
-    bets.counts[:] += added.counts
-    for array, changed in zip(memory, after, strict=True):
+    for array, changed in zip((*memory, *bets), (*after, *added), strict=True):
         array[:] = changed
     return _first(out, count)
 
@@ -114,12 +115,15 @@ def _first(crossings: Crossings, count: int) -> Crossings:
     return Crossings(*columns)
 
 
-def _copied(memory: FollowMemory) -> FollowMemory:
-    arrays: list[Any] = [array.copy() for array in memory]
-    return FollowMemory(*arrays)
+Arrays = TypeVar("Arrays", FollowMemory, EventBets)
+
+
+def _copied(arrays: Arrays) -> Arrays:
+    copies: list[Any] = [array.copy() for array in arrays]
+    return type(arrays)(*copies)
 
 
 def _room(size: int) -> Crossings:
     """Return empty columns for so many crossings."""
-    columns: list[Any] = [np.empty(size, dtype) for dtype in (*(np.int32,) * 4, np.uint8)]
+    columns: list[Any] = [np.empty(size, dtype) for dtype in (*(np.int32,) * 5, np.uint8)]
     return Crossings(*columns)

@@ -12,10 +12,10 @@ import polars as pl
 from ...schemas.event import Event
 from ...schemas.frames.events import event_frame
 from ...schemas.verdict import Verdict
-from ..model.arrays import I64, Mask
+from ..model.arrays import I32, I64, Mask
 from . import kernel
 from .judge import CompiledRules, Judged, label_columns, read_labels
-from .kernel import CLOSING_UNMET, Findings
+from .kernel import CLOSING_UNMET, Findings, LetterTable
 from .kernel_loop import FOUND_UNKNOWN, FOUND_UNSETTLED, FOUND_VIOLATED
 from .stepper import RuleEvent, RuleRun, SliceRun, SliceStep
 
@@ -115,8 +115,15 @@ def label_runs(
     `labels` has `seq` and the labels of the first events of an occurrence in judged order. The caller steps
     the run. The rules come in the order of the program.
     """
-    program = compiled.program
     _, codes, table = read_labels(compiled, labels)
+    yield from letter_runs(compiled, labels, codes, table)
+
+
+def letter_runs(
+    compiled: CompiledRules, labels: pl.DataFrame, codes: I32, table: LetterTable
+) -> Iterator[tuple[int, RuleRun, list[RuleEvent]]]:
+    """Yield the same as `label_runs`, given the words of the events and the letters of the words."""
+    program, words = compiled.program, codes.tolist()
     seqs = labels["seq"].to_list()
     for column, number in enumerate(cast("list[int]", program.order.tolist())):
         key = int(program.groups[column])
@@ -130,8 +137,9 @@ def label_runs(
         values = labels[f"s{key}"].to_list() if run.is_sliced else [None] * len(seqs)
         unknown = labels[f"su{key}"].to_list() if run.is_sliced else [False] * len(seqs)
         read = table.letters[codes, column].tolist()
-        several = [table.several(program, code, column) for code in codes.tolist()]
-        yield number, run, list(map(RuleEvent, seqs, read, values, unknown, several))
+        several = [table.several(program, word, column) for word in range(len(table.letters))]
+        events = map(RuleEvent, seqs, read, values, unknown, map(several.__getitem__, words))
+        yield number, run, list(events)
 
 
 def status_of(run: RuleRun) -> list[SliceStatus]:

@@ -60,6 +60,8 @@ class MachineRun:
 
     def step_letters(self, letters: Collection[int | None]) -> MachineStep:
         """Step on an event with one of these letters of the machine; the runs of None do not see it."""
+        if len(letters) == 1 and len(self.broken) + len(self.unbroken) == 1:
+            return self._step_single(next(iter(letters)))
         machine, before = self.machine, self.residual
         outputs: set[int] = set()
         broken, unbroken = set[int](), set[int]()
@@ -83,6 +85,27 @@ class MachineRun:
         applies = all(output & APPLIES for output in outputs)
         is_split = Verdict.VIOLATED in possible and len(possible) > 1
         return MachineStep(verdict, is_recorded, residual, is_changed, applies, possible, is_split)
+
+    def _step_single(self, letter: int | None) -> MachineStep:
+        """Step the only run: the same as `step_letters` with one letter, which takes five times as long."""
+        machine, was_broken = self.machine, bool(self.broken)
+        (state,) = self.broken or self.unbroken
+        output = PENDING if letter is None else machine.output[state][letter]
+        target = state if letter is None else machine.next[state][letter]
+        verdict = VERDICTS[output & VERDICT_MASK]
+        if was_broken or verdict is Verdict.VIOLATED:
+            self.broken, self.unbroken = frozenset((target,)), frozenset()
+        else:
+            self.unbroken = frozenset((target,))
+        is_recorded = output & VERDICT_MASK in (VIOLATED, SATISFIED)
+        residual = machine.residual[target]
+        is_changed = is_recorded or residual != machine.residual[state]
+        if verdict is not Verdict.PENDING:
+            residual = "false" if verdict is Verdict.VIOLATED else "true"
+        applies = bool(output & APPLIES)
+        return MachineStep(
+            verdict, is_recorded, residual, is_changed, applies, frozenset((verdict,)), is_split=False
+        )
 
     @property
     def is_final(self) -> bool:

@@ -19,7 +19,7 @@ from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.verdict import Verdict
 from ..engine.judge import CompiledRules, Judged, label_columns, read_labels
 from ..engine.letters import LabelWords
-from ..engine.status import label_runs, status_of
+from ..engine.status import letter_runs, status_of
 from ..engine.stepper import MachineStep, RuleEvent, RuleRun
 from ..model.arrays import Mask
 from ..model.printer import to_text
@@ -91,8 +91,8 @@ def explanations(
     each event of the occurrence in judged order. Raises RuleError (TRL303) where the parts of a rule are too
     many for the session.
     """
-    words, codes, _ = read_labels(compiled, labels)
-    runs = {number: (run, events) for number, run, events in label_runs(compiled, labels)}
+    words, codes, table = read_labels(compiled, labels)
+    runs = {number: (run, events) for number, run, events in letter_runs(compiled, labels, codes, table)}
     for number in range(len(compiled.rules)) if only is None else (only,):
         rule, (run, events) = compiled.rules[number], runs[number]
         truths = _truths(compiled, rule, words, codes)
@@ -124,8 +124,9 @@ def explanations(
 
 def pasts(compiled: CompiledRules, labels: pl.DataFrame, number: int) -> dict[str | None, RunPast]:
     """Return the past of each run of the rule with that number over one occurrence, by slice."""
-    words, codes, _ = read_labels(compiled, labels)
-    _, run, events = next(found for found in label_runs(compiled, labels) if found[0] == number)
+    words, codes, table = read_labels(compiled, labels)
+    runs = letter_runs(compiled, labels, codes, table)
+    _, run, events = next(found for found in runs if found[0] == number)
     rule = compiled.rules[number]
     truths = _truths(compiled, rule, words, codes)
     places = {event.seq: place for place, event in enumerate(events)}

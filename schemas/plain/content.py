@@ -15,9 +15,8 @@ from ..dialects.parts.values import arguments, is_hidden
 from ..dialects.span_facts import UNNAMED_ERROR
 from ..event import Content
 from ..span_content import Role, SpanContent, SpanRole, ToolCall, ToolResult
-from .span import PlainSpan
+from .span import MODELS, PlainSpan
 
-_MODELS = otel.MODEL_OPERATIONS - otel.OTHER_OPERATIONS
 _CHAT, _TOOL, _USER, _ASSISTANT = SpanRole.CHAT, SpanRole.TOOL, Role.USER, Role.ASSISTANT
 """Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
 
@@ -25,7 +24,7 @@ _CHAT, _TOOL, _USER, _ASSISTANT = SpanRole.CHAT, SpanRole.TOOL, Role.USER, Role.
 def input_text(span: PlainSpan) -> str | None:
     """Return the text of the input of a model's call, as a list in JSON; None for another span."""
     texts = span.texts
-    if texts.get(otel.OPERATION) not in _MODELS:
+    if texts.get(otel.OPERATION) not in MODELS:
         return None
     text = texts.get(otel.INPUT_MESSAGES)
     if text is None or text[:1] != "[" or is_hidden(text):

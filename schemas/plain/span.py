@@ -26,32 +26,50 @@ from ..dialects.names import opentelemetry_1_41 as otel
 from ..dialects.names import scopes
 from ..dialects.names import vercel_ai_6 as ai
 from ..dialects.openinference import MESSAGES
-from ..dialects.span_facts import COLUMNS, END, is_plain, plain_attributes
+from ..dialects.parts.message_parts import name_of
+from ..dialects.parts.values import REDACTIONS
+from ..dialects.span_facts import COLUMNS, END, UNNAMED_ERROR, is_plain, plain_attributes
 from ..otlp.attributes import value_of_protobuf
 from ..otlp.decoded import Unreadable
 from ..otlp.single import resource_of, scope_of
 from ..span import Value
 from .field_loops import FIELD_COLUMNS, FIRST, REFUSED, SMALL, SPAN_COLUMNS, find_fields
 from .usual_loops import (
+    ASKED,
+    ASKED_STOP,
+    BEHIND_SLOTS,
+    FIRST_SLOT,
     IGNORED,
+    INPUT,
     LENGTH_BYTES,
+    OUTPUT,
     PART_COLUMNS,
+    REPLY,
+    REPLY_STOP,
     SLOT_COLUMNS,
     SLOT_NAMES,
     USUAL,
     USUAL_MAX,
+    USUAL_STOP,
     part_spans,
 )
 
 CACHED_MAX = 8_192
 """The number of cached attributes and statuses: most of the small ones are on all spans of a process."""
 
+MODELS = otel.MODEL_OPERATIONS - otel.OTHER_OPERATIONS
+"""The operations of calls of models."""
 SLOTS = frozenset(SLOT_NAMES)
 """The attributes that claims are made of."""
 _KNOWN = SLOTS | COLUMNS | set(IGNORED)
 """Attributes without the messages, the calls and the results that older conventions have elsewhere."""
 _ODD = MARKS | {fw.LANGSMITH_KIND, otel.SCOPE_NAME, lf.LEVEL, END, ai.PROMPT_MESSAGES}
 """Further attributes that change how a span is read."""
+_ERROR, _INPUT, _OUTPUT = map(SLOT_NAMES.index, (otel.ERROR_TYPE, otel.INPUT_MESSAGES, otel.OUTPUT_MESSAGES))
+_NOWHERE = REFUSED, REFUSED
+_LIST = ord("[")
+_HIDDEN = frozenset(text.encode() for text in REDACTIONS)
+_HIDDEN_MAX = max(map(len, _HIDDEN))
 _ODD_SCOPES = scopes.ADK | scopes.TEXT_PARTS
 assert [name for name in (*SLOT_NAMES, *IGNORED) if is_plain(name)] == [SLOT_NAMES[0]]
 
@@ -66,6 +84,20 @@ class PlainSpan(msgspec.Struct, gc=False):
     attributes: dict[str, str]
     has_more: bool
     failed: bool
+
+
+class CallSpan(msgspec.Struct, gc=False):
+    """A plain span of a model's call with input and output, the latter perhaps none as the call failed.
+
+    The last fields are their offsets in the bytes of all requests, and `error` is the type of the error.
+    """
+
+    attributes: dict[str, str]
+    error: str | None
+    asked: int
+    asked_stop: int
+    reply: int
+    reply_stop: int
 
 
 _Pair: TypeAlias = tuple[str, str | None, str | None, bool]
@@ -90,24 +122,62 @@ class PlainSpans:
         slots = np.empty((len(self._fields), SLOT_COLUMNS), np.int64)
         usual = np.empty(len(requests) * USUAL_MAX, np.uint8)
         count, size = part_spans(written, spans, self._fields, parts, slots, usual)
-        self._data, self._spans, self._usual = data, spans, usual[:size].tobytes()
+        self.data, self._spans, self._usual = data, spans, usual[:size].tobytes()
+        self._shared: dict[int, _Usual | None] = {}
         self._parts: list[list[int]] = parts.tolist()
         self._slots: list[list[int]] = slots[:count].tolist()
 
     def span(self, place: int) -> PlainSpan | None:
         """Return the span of the request at that place, like `plain_span`."""
-        first, behind, begin, stop = self._parts[place]
-        if begin == REFUSED:
-            return self.span_by_attributes(place)
-        usual = _usual(self._usual[begin:stop])
+        part = self._parts[place]
+        usual = self._shared_by(part)
         if usual is None:
-            return None
-        data, names, slots = self._data, SLOT_NAMES, self._slots[first:behind]
+            return self.span_by_attributes(place) if part[USUAL] == REFUSED else None
+        data, names, slots = self.data, SLOT_NAMES, self._slots[part[FIRST_SLOT] : part[BEHIND_SLOTS]]
         try:
             texts = {names[slot]: data[text:text_stop].decode() for slot, text, text_stop in slots}
+            if not slots and part[ASKED] != REFUSED:
+                if usual.operation is not None:
+                    texts[otel.OPERATION] = usual.operation
+                texts[otel.INPUT_MESSAGES] = data[part[ASKED] : part[ASKED_STOP]].decode()
+                if part[REPLY] != REFUSED:
+                    texts[otel.OUTPUT_MESSAGES] = data[part[REPLY] : part[REPLY_STOP]].decode()
         except ValueError:
             return None
-        return PlainSpan(texts, *usual)
+        return PlainSpan(texts, usual.attributes, usual.has_more, usual.failed)
+
+    def call(self, place: int) -> CallSpan | None:
+        """Return the span of the request at that place as a call of a model; None where it is another one."""
+        part = self._parts[place]
+        begin, stop = part[ASKED], part[ASKED_STOP]
+        usual = self._shared_by(part)
+        if usual is None or begin == stop or usual.operation not in MODELS:
+            return None
+        error = UNNAMED_ERROR if usual.failed else None
+        if part[FIRST_SLOT] != part[BEHIND_SLOTS]:
+            for slot, text, text_stop in self._slots[part[FIRST_SLOT] : part[BEHIND_SLOTS]]:
+                if slot == _ERROR:
+                    error = _error_of(self.data[text:text_stop]) if text < text_stop else error
+                elif slot not in (0, INPUT, OUTPUT):
+                    # An attribute of a tool.
+                    return None
+        is_hidden = stop - begin <= _HIDDEN_MAX and self.data[begin:stop] in _HIDDEN
+        if self.data[begin] != _LIST or is_hidden or error == "":
+            return None
+        if part[REPLY] == REFUSED and (usual.has_more or error is None):
+            return None
+        return CallSpan(usual.attributes, error, begin, stop, part[REPLY], part[REPLY_STOP])
+
+    def _shared_by(self, part: list[int]) -> _Usual | None:
+        """Return what a span shares with others; None where it is not plain, or has not been parted."""
+        begin = part[USUAL]
+        if begin == REFUSED:
+            return None
+        try:
+            return self._shared[begin]
+        except KeyError:
+            usual = self._shared[begin] = _usual(self._usual[begin : part[USUAL_STOP]])
+            return usual
 
     def is_parted(self, place: int) -> bool:
         """Return whether loops have parted the attributes of the span at that place."""
@@ -120,7 +190,7 @@ class PlainSpans:
             return None
         first, behind, *_ = row
         fields: list[list[int]] = self._fields[first:behind].tolist()
-        return _plain_span(self._data, row, fields)
+        return _plain_span(self.data, row, fields)
 
 
 def _plain_span(data: bytes, row: Sequence[int], fields: Sequence[list[int]]) -> PlainSpan | None:
@@ -137,7 +207,7 @@ def _plain_span(data: bytes, row: Sequence[int], fields: Sequence[list[int]]) ->
             texts[pair[0]] = pair[1]
     of_status = b"" if status == REFUSED else data[status:status_stop]
     usual = _usual_of(data[resource:resource_stop], data[scope:scope_stop], of_status, pairs)
-    return None if usual is None else PlainSpan(texts, *usual)
+    return None if usual is None else PlainSpan(texts, usual.attributes, usual.has_more, usual.failed)
 
 
 def _pair_of(data: bytes, begin: int, stop: int, name_stop: int, text: int) -> _Pair | None:
@@ -149,12 +219,21 @@ def _pair_of(data: bytes, begin: int, stop: int, name_stop: int, text: int) -> _
     return _named(_use_of(data[begin + 2 : name_stop]), data[text:stop].decode())
 
 
+def _error_of(written: bytes) -> str:
+    """Return the type of an error by the bytes of its attribute; empty where these are no text."""
+    try:
+        return name_of(written.decode()) or UNNAMED_ERROR
+    except ValueError:
+        return ""
+
+
 class _Usual(NamedTuple):
-    """The fields of `PlainSpan` behind its texts."""
+    """The fields of `PlainSpan` behind its texts, and its operation."""
 
     attributes: dict[str, str]
     has_more: bool
     failed: bool
+    operation: str | None
 
 
 @lru_cache(maxsize=CACHED_MAX)
@@ -185,11 +264,12 @@ def _usual_of(resource: bytes, scope: bytes, status: bytes, pairs: Iterable[_Pai
         if named in _ODD_SCOPES:
             return None
         found = {otel.SCOPE_NAME: named} if named else {}
-        has_more = False
+        has_more, operation = False, None
         for pair in pairs:
             if pair is None:
                 return None
-            name, _, text, is_more = pair
+            name, of_slot, text, is_more = pair
+            operation = of_slot if name == otel.OPERATION else operation
             if text is not None:
                 found[name] = text
             has_more = has_more or is_more
@@ -200,7 +280,7 @@ def _usual_of(resource: bytes, scope: bytes, status: bytes, pairs: Iterable[_Pai
     except (DecodeError, ValueError):
         return None
     is_odd = len(found) > ATTRIBUTES_MAX or len(named) > ATTRIBUTE_CHARS_MAX
-    return None if is_odd else _Usual(found, has_more, failed)
+    return None if is_odd else _Usual(found, has_more, failed, operation)
 
 
 @lru_cache(maxsize=CACHED_MAX)

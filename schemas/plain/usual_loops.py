@@ -40,9 +40,14 @@ USUAL_MAX = 1_024
 """Bytes of `usual`; a span with more has none."""
 LENGTH_BYTES = 2
 """The bytes of the length, the least first, before each part of `usual`."""
-FIRST_SLOT, BEHIND_SLOTS, USUAL, USUAL_STOP, PART_COLUMNS = range(5)
-"""Columns of a parted span, and their number: the rows of its slots, and offsets; `USUAL` is `REFUSED` where
-the span has none."""
+FIRST_SLOT, BEHIND_SLOTS, USUAL, USUAL_STOP, ASKED, ASKED_STOP, REPLY, REPLY_STOP, PART_COLUMNS = range(9)
+"""Columns of a parted span, and their number: the rows of its slots, and offsets of `usual`, of a model's
+input and of its output. `USUAL` is `REFUSED` where the span has none, as are `ASKED` and `REPLY`. A span with
+an input and without an error's type and attributes of tools has no rows of slots."""
+INPUT, OUTPUT = SLOT_NAMES.index(otel.INPUT_MESSAGES), SLOT_NAMES.index(otel.OUTPUT_MESSAGES)
+"""The slots of a model's input and of its output."""
+SAME_MAX = 64
+"""The number of texts of `usual` with which each other one is compared."""
 SLOT, SLOT_BEGIN, SLOT_STOP, SLOT_COLUMNS = range(4)
 """Columns of a slot's row, and their number: its number, and the offsets of its text."""
 
@@ -104,10 +109,39 @@ def _part(b: Any, fields: Any, n: Any, slots: Any, count: Any, out: Any, at: Any
 
 
 @compiled
+def _note_messages(part: Any, slots: Any, count: Any) -> Any:
+    """Note input and output of a span; return how many slots there are, without those of a plain call."""
+    part[ASKED], part[ASKED_STOP], part[REPLY], part[REPLY_STOP] = REFUSED, REFUSED, REFUSED, REFUSED
+    is_call = True
+    for n in range(part[FIRST_SLOT], count):
+        slot = slots[n, SLOT]
+        if slot == INPUT:
+            part[ASKED], part[ASKED_STOP] = slots[n, SLOT_BEGIN], slots[n, SLOT_STOP]
+        elif slot == OUTPUT:
+            part[REPLY], part[REPLY_STOP] = slots[n, SLOT_BEGIN], slots[n, SLOT_STOP]
+        elif slot > 0:
+            is_call = False
+    return part[FIRST_SLOT] if is_call and part[ASKED] != REFUSED else count
+
+
+@compiled
+def _same(out: Any, begin: Any, stop: Any, parts: Any, n: Any) -> Any:
+    """Return the offset of the same text of `usual` of a span before."""
+    size = stop - begin
+    for k in range(1, min(n, SAME_MAX) + 1):
+        at = parts[n - k, USUAL]
+        is_as_long = at != REFUSED and parts[n - k, USUAL_STOP] - at == size
+        if is_as_long and is_same_name(out, begin, out, at, size):
+            return at
+    return REFUSED
+
+
+@compiled
 def part_spans(b: Any, spans: Any, fields: Any, parts: Any, slots: Any, out: Any) -> Any:
     """Write the parts of each span, the rows of slots, and `usual`: resource, scope, status and attributes.
 
-    `out` has `USUAL_MAX` bytes for each span. Returns how many rows of slots and bytes there are.
+    `out` has `USUAL_MAX` bytes for each span; equal texts are written once, if they are near. Returns how
+    many rows of slots and bytes there are.
     """
     count, at = 0, 0
     for n in range(len(spans)):
@@ -124,6 +158,10 @@ def part_spans(b: Any, spans: Any, fields: Any, parts: Any, slots: Any, out: Any
                 count, behind = _part(b, fields, field, slots, count, out, behind, last)
         if behind == REFUSED:
             continue
-        parts[n, BEHIND_SLOTS], parts[n, USUAL], parts[n, USUAL_STOP] = count, at, behind
-        at = behind
+        count = _note_messages(parts[n], slots, count)
+        same = _same(out, at, behind, parts, n)
+        parts[n, BEHIND_SLOTS] = count
+        parts[n, USUAL] = at if same == REFUSED else same
+        parts[n, USUAL_STOP] = parts[n, USUAL] + behind - at
+        at = behind if same == REFUSED else at
     return count, at

@@ -76,26 +76,23 @@ def whole_candidate(
     """
     if not candidate.request:
         return candidate
-    if plain is not None and memory is not None and candidate.run is None and not candidate.without:
-        if candidate.role is _TOOL:
-            run = run_claims(plain, candidate.start, candidate.end)
-            if run is not None:
-                return _whole(candidate, *run, plain.attributes)
-        elif (call := memory.plain.claims(plain, candidate.start, candidate.end)) is not None:
-            history, claims, digest = call
-            return _whole(candidate, claims, digest, plain.attributes, history)
+    is_alone = candidate.run is None and not candidate.without
+    if plain is not None and memory is not None and is_alone and candidate.role is _TOOL:
+        run = run_claims(plain, candidate.start, candidate.end)
+        if run is not None:
+            return with_claims(candidate, *run, plain.attributes)
     times = candidate.start, candidate.end
     content, remembered = claimed_content(candidate.request, plain, memory)
     if remembered is None or candidate.run is not None:
         claims, digest = _claims(content, times, candidate.without, candidate.run)
-        return _whole(candidate, claims, digest, content.attributes)
+        return with_claims(candidate, claims, digest, content.attributes)
     history, claims, digest = parted_claims(content, *times, remembered)
     claims = _uncovered(claims, content, candidate.without)
     history = None if INPUT in candidate.without else history
-    return _whole(candidate, claims, digest, content.attributes, history)
+    return with_claims(candidate, claims, digest, content.attributes, history)
 
 
-def _whole(
+def with_claims(
     candidate: Candidate,
     claims: tuple[Claim, ...],
     digest: str,

@@ -22,7 +22,6 @@ from ..dialects.parts.remembered import InputMemory, RememberedText
 from ..dialects.span_facts import service_of
 from ..event import Content
 from ..otlp.single import decode_single
-from ..plain.calls import CONVERSATIONS_MAX, PlainCalls
 from ..plain.content import chat_content, input_text, tool_content
 from ..plain.span import PlainSpan
 from ..span import Span, Value
@@ -31,6 +30,8 @@ from ..time import NS_MAX
 from .coverage import captured_halves
 from .late_ends import whole_end
 
+CONVERSATIONS_MAX = 4
+"""Conversations of a session that are remembered."""
 _INPUTS = (otel.INPUT_MESSAGES, ai.PROMPT_MESSAGES)
 """Attributes with a model's input as a list of messages in JSON."""
 _NO_CALL = ToolCall(None, None, None)
@@ -154,21 +155,14 @@ class ConversationMemory(msgspec.Struct):
 
 
 class SessionMemory(msgspec.Struct):
-    """The last calls of a session's conversations, the latest first; a session may have several agents.
-
-    `plain` has those that are read straight from their JSON.
-    """
+    """The last calls of a session's conversations, the latest first; a session may have several agents."""
 
     conversations: list[ConversationMemory] = []
-    plain: PlainCalls = msgspec.field(default_factory=PlainCalls)
 
     @property
     def chars(self) -> int:
         """Return the characters of the remembered inputs."""
-        chars = self.plain.chars
-        for conversation in self.conversations:
-            chars += len(conversation.inputs.text)
-        return chars
+        return sum([len(conversation.inputs.text) for conversation in self.conversations])
 
     def of(self, texts: Sequence[str]) -> ConversationMemory:
         """Return the memory of the call that a span's inputs repeat, else of the oldest one, or a new one."""

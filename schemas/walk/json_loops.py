@@ -28,7 +28,8 @@ _HEX[[*b"0123456789abcdefABCDEF"]] = [*range(16), *range(10, 16)]
 
 
 @compiled
-def _begins(b: Any, at: Any, stop: Any, name: Any) -> Any:
+def begins(b: Any, at: Any, stop: Any, name: Any) -> Any:
+    """Return whether a text begins with a name."""
     if stop - at < len(name):
         return False
     is_same = True
@@ -38,7 +39,8 @@ def _begins(b: Any, at: Any, stop: Any, name: Any) -> Any:
 
 
 @compiled
-def _space(b: Any, at: Any, stop: Any) -> Any:
+def behind_space(b: Any, at: Any, stop: Any) -> Any:
+    """Return the offset behind white space."""
     while at < stop and (b[at] == 32 or b[at] == 10 or b[at] == 13 or b[at] == 9):
         at += 1
     return at
@@ -66,7 +68,7 @@ def _escape(b: Any, at: Any, stop: Any) -> Any:
     value = _hex(b, at + 1, stop)
     if 0 <= value < 0xD800 or value >= 0xE000:
         return at + 5
-    low = _hex(b, at + 7, stop) if 0 <= value < 0xDC00 and _begins(b, at + 5, stop, b"\\u") else 0
+    low = _hex(b, at + 7, stop) if 0 <= value < 0xDC00 and begins(b, at + 5, stop, b"\\u") else 0
     return at + 11 if 0xDC00 <= low < 0xE000 else REFUSED
 
 
@@ -88,7 +90,7 @@ def _plain(words: Any, at: Any, stop: Any) -> Any:
 
 
 @compiled
-def _string(b: Any, words: Any, at: Any, stop: Any) -> Any:
+def behind_string(b: Any, words: Any, at: Any, stop: Any) -> Any:
     """Return the offset behind a string in JSON that begins at a quote."""
     if at >= stop or b[at] != 34:
         return REFUSED
@@ -142,29 +144,29 @@ def _number(b: Any, at: Any, stop: Any) -> Any:
 @compiled
 def _scalar(b: Any, words: Any, at: Any, stop: Any) -> Any:
     if b[at] == 34:
-        return _string(b, words, at, stop)
+        return behind_string(b, words, at, stop)
     if b[at] == 45 or 48 <= b[at] <= 57:
         return _number(b, at, stop)
-    if _begins(b, at, stop, b"true") or _begins(b, at, stop, b"null"):
+    if begins(b, at, stop, b"true") or begins(b, at, stop, b"null"):
         return at + 4
-    return at + 5 if _begins(b, at, stop, b"false") else REFUSED
+    return at + 5 if begins(b, at, stop, b"false") else REFUSED
 
 
 @compiled
-def _value(b: Any, at: Any, stop: Any) -> Any:
+def value_behind(b: Any, at: Any, stop: Any) -> Any:
     """Return the offset of the value where a member's name ended."""
-    at = _space(b, at, stop) if at != REFUSED else stop
-    return _space(b, at + 1, stop) if at < stop and b[at] == 58 else REFUSED
+    at = behind_space(b, at, stop) if at != REFUSED else stop
+    return behind_space(b, at + 1, stop) if at < stop and b[at] == 58 else REFUSED
 
 
 @compiled
 def _name(b: Any, words: Any, at: Any, stop: Any) -> Any:
     """Return the offset of the value behind a member's name in JSON."""
-    return _value(b, _string(b, words, _space(b, at, stop), stop), stop)
+    return value_behind(b, behind_string(b, words, behind_space(b, at, stop), stop), stop)
 
 
 @compiled
-def _json(b: Any, words: Any, at: Any, stop: Any) -> Any:
+def behind_json(b: Any, words: Any, at: Any, stop: Any) -> Any:
     """Return the offset behind a JSON value, nested `DEPTH_MAX` deep at most."""
     depth, objects = 0, np.uint64(0)
     while True:
@@ -172,7 +174,7 @@ def _json(b: Any, words: Any, at: Any, stop: Any) -> Any:
             return REFUSED
         opened = b[at]
         if opened == 123 or opened == 91:
-            inner = _space(b, at + 1, stop)
+            inner = behind_space(b, at + 1, stop)
             if inner < stop and b[inner] == opened + 2:
                 at = inner + 1
             elif depth == DEPTH_MAX:
@@ -187,12 +189,12 @@ def _json(b: Any, words: Any, at: Any, stop: Any) -> Any:
         while True:
             if depth == 0 or at == REFUSED:
                 return at
-            at = _space(b, at, stop)
+            at = behind_space(b, at, stop)
             if at >= stop:
                 return REFUSED
             is_object = objects & np.uint64(1) == 1
             if b[at] == 44:
-                at = _name(b, words, at + 1, stop) if is_object else _space(b, at + 1, stop)
+                at = _name(b, words, at + 1, stop) if is_object else behind_space(b, at + 1, stop)
                 break
             if b[at] != (125 if is_object else 93):
                 return REFUSED
@@ -204,12 +206,12 @@ def _is_field(b: Any, at: Any, stop: Any) -> Any:
     """Return whether a message's field, with its quotes, is one that cannot make it a thought."""
     size = stop - at
     return (
-        (size == 6 and _begins(b, at, stop, b'"name"'))
-        or (size == 7 and _begins(b, at, stop, b'"parts"'))
-        or (size == 9 and _begins(b, at, stop, b'"content"'))
-        or (size == 12 and _begins(b, at, stop, b'"tool_calls"'))
-        or (size == 14 and _begins(b, at, stop, b'"tool_call_id"'))
-        or (size == 15 and _begins(b, at, stop, b'"finish_reason"'))
+        (size == 6 and begins(b, at, stop, b'"name"'))
+        or (size == 7 and begins(b, at, stop, b'"parts"'))
+        or (size == 9 and begins(b, at, stop, b'"content"'))
+        or (size == 12 and begins(b, at, stop, b'"tool_calls"'))
+        or (size == 14 and begins(b, at, stop, b'"tool_call_id"'))
+        or (size == 15 and begins(b, at, stop, b'"finish_reason"'))
     )
 
 
@@ -218,19 +220,19 @@ def _message(b: Any, words: Any, at: Any, stop: Any, is_output: Any) -> Any:
     """Return the offset behind a message with a role; of a model's output, with the role `assistant`."""
     roles = 0
     while True:
-        begin = _space(b, at, stop)
-        behind = _string(b, words, begin, stop)
-        at = _value(b, behind, stop)
+        begin = behind_space(b, at, stop)
+        behind = behind_string(b, words, begin, stop)
+        at = value_behind(b, behind, stop)
         if at == REFUSED or at >= stop:
             return REFUSED
-        if behind - begin == 6 and _begins(b, begin, stop, b'"role"'):
+        if behind - begin == 6 and begins(b, begin, stop, b'"role"'):
             roles += 1
-            if b[at] != 34 or (is_output and not _begins(b, at, stop, b'"assistant"')):
+            if b[at] != 34 or (is_output and not begins(b, at, stop, b'"assistant"')):
                 return REFUSED
-        elif not _is_field(b, begin, behind) or (b[at] == 123 and _begins(b, begin, stop, b'"content"')):
+        elif not _is_field(b, begin, behind) or (b[at] == 123 and begins(b, begin, stop, b'"content"')):
             return REFUSED
-        at = _json(b, words, at, stop)
-        at = _space(b, at, stop) if at != REFUSED else stop
+        at = behind_json(b, words, at, stop)
+        at = behind_space(b, at, stop) if at != REFUSED else stop
         if at >= stop or (b[at] != 44 and b[at] != 125):
             return REFUSED
         at += 1
@@ -248,17 +250,17 @@ def _messages(b: Any, words: Any, at: Any, stop: Any, is_output: Any, known: Any
     if known == 0:
         if at >= stop or b[at] != 91:
             return REFUSED_TEXT, behind, count
-        at = _space(b, at + 1, stop)
+        at = behind_space(b, at + 1, stop)
         if at < stop and b[at] == 93:
-            return EMPTY if _space(b, at + 1, stop) == stop else REFUSED_TEXT, behind, count
+            return EMPTY if behind_space(b, at + 1, stop) == stop else REFUSED_TEXT, behind, count
     while True:
         if count > 0:
-            at = _space(b, behind, stop)
+            at = behind_space(b, behind, stop)
             if at < stop and b[at] == 93:
-                return FULL if _space(b, at + 1, stop) == stop else REFUSED_TEXT, behind, count
+                return FULL if behind_space(b, at + 1, stop) == stop else REFUSED_TEXT, behind, count
             if at >= stop or b[at] != 44:
                 return REFUSED_TEXT, behind, count
-            at = _space(b, at + 1, stop)
+            at = behind_space(b, at + 1, stop)
         if at >= stop or b[at] != 123 or count == MESSAGES_MAX:
             return REFUSED_TEXT, behind, count
         count += 1
@@ -283,8 +285,8 @@ def judge_texts(
         if kind != text:
             continue
         if slot == arguments and size > 0 and data[at] == 123:
-            behind = _json(data, by_eight, at, at + size)
-            is_whole = behind != REFUSED and _space(data, behind, at + size) == at + size
+            behind = behind_json(data, by_eight, at, at + size)
+            is_whole = behind != REFUSED and behind_space(data, behind, at + size) == at + size
             facts[i, 1] = OBJECT if is_whole else REFUSED_TEXT
         elif slot == outputs:
             facts[i, 1], _, _ = _messages(data, by_eight, at, at + size, True, 0, 0)

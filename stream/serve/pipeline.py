@@ -57,7 +57,8 @@ class PipelineRuntime:
     """The environment of the pipeline.
 
     `now` returns the time (ns since the epoch), `free_bytes` the free space of the store's disk. `on_commit`
-    gets each batch that was written, for metrics; `on_idle` is called in rounds without spans.
+    gets each batch that was written, for metrics; `on_idle` is called in rounds without spans. `is_compiled`
+    returns that the loops are there which judge.
     """
 
     now: Callable[[], int]
@@ -65,6 +66,7 @@ class PipelineRuntime:
     archive: ArchiveSink
     on_commit: Callable[[StoreChanges], None]
     on_idle: Callable[[], None] = lambda: None
+    is_compiled: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,10 @@ PROCESS = "serve"
 """The name of the process in dead letters."""
 SOURCE = 0
 """The number of the store's only source."""
+COMPILING_S = 0.1
+"""The interval, in seconds, at which the pipeline asks whether its loops are compiled."""
+UNJUDGED_BYTES_MAX = 64 << 20
+"""Bytes of requests that may wait for the compiler: they are judged in one round."""
 _INPUTS = {signal: Input(topic, SOURCE) for topic, signal in SIGNALS.items()}
 _NAMES = {topic: signal.value for topic, signal in SIGNALS.items()}
 
@@ -117,9 +123,11 @@ class Pipeline:
     def run(self) -> None:
         """Work until `stop`: finish what a crash left, then work in rounds, and archive at the end.
 
+        Requests that come while loops are compiled are acknowledged, and judged with what a crash left.
         However it ends, it refuses the requests that are not on disk, so that their senders retry.
         """
         try:
+            self._accept_until_compiled()
             self.begin()
             is_running = True
             while is_running:
@@ -139,18 +147,36 @@ class Pipeline:
     def turn(self) -> bool:
         """Work one round, and return whether further requests may come."""
         is_running = not self._queue.is_closed
-        arrivals = self._queue.take()
-        try:
-            self._round(arrivals)
-        except BaseException:
-            # Those on disk have their answer already.
-            refuse(arrivals, Busy("stopping", RETRY_STOPPING_S))
-            raise
+        self._take(self._round)
         return is_running
 
     def archive(self) -> None:
         """Archive the events judged since the last time."""
         self._archiver.archive(self._source.times.watermark)
+
+    def _accept_until_compiled(self) -> None:
+        """Acknowledge requests without judging them: compiling takes longer than their senders wait."""
+        size = 0
+
+        def accept(arrivals: Sequence[Arrival]) -> None:
+            nonlocal size
+            if arrivals:
+                self._accept(arrivals)
+                size += sum(len(arrival.request.body) for arrival in arrivals)
+
+        while not (self._runtime.is_compiled() or self._queue.is_closed or size > UNJUDGED_BYTES_MAX):
+            self._queue.wait(COMPILING_S)
+            self._take(accept)
+
+    def _take(self, use: Callable[[Sequence[Arrival]], None]) -> None:
+        """Use the queued requests; where that raises an error, refuse those that are not on disk."""
+        arrivals = self._queue.take()
+        try:
+            use(arrivals)
+        except BaseException:
+            # Those on disk have their answer already.
+            refuse(arrivals, Busy("stopping", RETRY_STOPPING_S))
+            raise
 
     def _round(self, arrivals: Sequence[Arrival]) -> None:
         requests = self._accept(arrivals) if arrivals else []

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ from ..ingest.server.sockets import Address, in_url, listening
 from ..process.metrics import metrics_route
 from ..process.serve_metrics import ServeMetrics
 from ..process.unread import UnreadNotice
-from ..stages.compile_loops import compile_rekey_loops
+from ..stages.compile_loops import compile_monitor_loops, compile_rekey_loops
 from ..stages.judge import SessionJudge
 from ..stages.rule_set_judge import RuleSetJudge, judge_of_before
 from .archiving import ArchiveSink
@@ -77,8 +77,9 @@ class Service:
 async def serve(service: Service, address: Address, grpc_port: int | None) -> None:
     """Serve OTLP/HTTP, console and metrics on the address, and OTLP/gRPC on `grpc_port` (None: not at all).
 
-    On SIGTERM or SIGINT accept no more requests, finish those accepted, and return. The loops that read
-    requests are compiled meanwhile, which takes half a minute where no cache has them.
+    On SIGTERM or SIGINT accept no more requests, finish those accepted, and return. The loops are compiled
+    meanwhile, where no cache has them: those that judge, which requests on disk wait for, take 20 s of a
+    processor; those that read requests, which are decoded until then, half a minute.
 
     Raises StreamError where it cannot or must not listen on the address, or cannot use the store, and any
     error that stopped the pipeline.
@@ -100,14 +101,16 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
         listening(address.host, address.port) as sock,
     ):
         metrics.risk.set_drift(by_rule([store.drift()], metrics.risk.chain))
-        pipeline = _pipeline(service, store, archive, metrics, doctor)
-        compiling = asyncio.ensure_future(asyncio.to_thread(compile_rekey_loops))
+        follows = service.chain is not None
+        judging = asyncio.ensure_future(asyncio.to_thread(compile_monitor_loops, follows=follows))
+        reading = asyncio.ensure_future(_compile_reading(judging))
+        pipeline = _pipeline(service, store, archive, metrics, doctor, judging.done)
         handler = RequestHandler(
             pipeline,
             metrics.receiver,
             ReceiverLimits(requests_max=share.requests_max),
             scope=service.settings.scope,
-            is_compiled=compiling.done,
+            is_compiled=reading.done,
         )
         grpc = None
         if grpc_port is not None:
@@ -126,11 +129,22 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
                 await grpc.stop(STOPPING_S)
             pipeline.stop()
             await asyncio.wrap_future(working)
-            await compiling
+            await reading
+
+
+async def _compile_reading(judging: Awaitable[None]) -> None:
+    """Compile the loops that read requests, once those that judge are compiled: these are needed first."""
+    await judging
+    await asyncio.to_thread(compile_rekey_loops)
 
 
 def _pipeline(
-    service: Service, store: Store, archive: ArchiveSink, metrics: ServeMetrics, doctor: Doctor
+    service: Service,
+    store: Store,
+    archive: ArchiveSink,
+    metrics: ServeMetrics,
+    doctor: Doctor,
+    is_compiled: Callable[[], bool],
 ) -> Pipeline:
     """Return the pipeline over an open store and archive."""
     notice = UnreadNotice(service.report)
@@ -140,6 +154,7 @@ def _pipeline(
         archive=archive,
         on_commit=partial(_count, metrics, notice, doctor, time.time_ns),
         on_idle=notice.idle,
+        is_compiled=is_compiled,
     )
     rules = RuleSet(service.compiled.rules, {})
     # Sessions that the release before began end as it would have judged them; all others begin again.

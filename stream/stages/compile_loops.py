@@ -15,6 +15,7 @@ from ...predict.following.loaded_chains import LoadedChains
 from ...rules.model.rule import RuleSet
 from ...schemas.candidate import Candidate, Claim
 from ...schemas.event import Kind
+from ...schemas.plain_calls.calls import compile_call_loops
 from ...schemas.plain_traces.resolve import compile_loops
 from ...schemas.settings import SessionSettings
 from ...schemas.span_content import SpanRole
@@ -54,6 +55,7 @@ def compile_monitor_loops(*, follows: bool = False) -> None:
 
     With `follows`, compile also those of a monitor that follows a chain.
     """
+    compile_call_loops()
     chain = _CHAIN if follows else None
     options = MonitorOptions(SessionSettings(), 1, _BYTES_MAX, rules=_RULES, chain=chain)
     stage = MonitorStage(options, _SampleChains())

@@ -17,7 +17,7 @@ import numpy as np
 import orjson
 import polars as pl
 
-from ...predict.drift.bet_sums import TICK_NS, BetGroup, BetSum, bet_sums
+from ...predict.drift.bet_sums import TICK_NS, BetGroups, BetSum, bet_sums
 from ...predict.following.crossing_record import CrossedEvent, crossing_record
 from ...predict.following.followed_chain import FollowedChain
 from ...predict.following.live.followed_session import FollowedSession
@@ -194,10 +194,8 @@ class RuleSetJudge:
         if followed.bets is None:
             return {}
         rows: list[int] = followed.bets.rows.tolist()
-        groups: list[BetGroup] = [
-            (batch_of[row], events[row].time // TICK_NS, agent)
-            for row, agent in zip(rows, followed.agents, strict=True)
-        ]
+        ticks = [events[row].time // TICK_NS for row in rows]
+        groups = BetGroups([batch_of[row] for row in rows], ticks, followed.agents)
         return bet_sums(follower.chain.digest, follower.names, followed.bets, groups)
 
     def _add_crossing(self, verdicts: BatchVerdicts, event: Event, crossing: EventCrossing) -> None:

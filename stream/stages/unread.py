@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
+
+import msgspec
 
 from ...schemas.attempt import Broken, attempt
 from ...schemas.candidate import Candidate
 from ...schemas.plain.span import PlainSpans
+from ...schemas.plain_calls.calls import CallBatch, PlainCalls, ReadCall
 from ...schemas.records.dead_letter import DeadLetter
-from ...schemas.sessions.resolve import whole_candidate
+from ...schemas.sessions.resolve import whole_candidate, with_claims
 from ...schemas.sessions.span_reading import SessionMemory
+from ...schemas.span_content import SpanRole
 from ..error import PROCESS_ERRORS
 from ..messages.codec import CandidateBatch
 
@@ -20,8 +24,19 @@ MEMORIES_MAX = 4_000
 CHARS_MAX = 1 << 25
 """Characters of the inputs of these calls; what was read of them takes as much again."""
 
+_TOOL = SpanRole.TOOL
+"""A name of its own, because Python 3.11 looks a member up four times as long as a global name."""
+
 ReadBatch: TypeAlias = tuple[list[Candidate], list[DeadLetter]]
 """The candidates of a batch that have claims, and dead letters of those that cannot be read."""
+
+
+class _RememberedCalls(msgspec.Struct):
+    """The last calls of a session, the plain ones and all others; `counted` are the characters counted."""
+
+    plain: PlainCalls = msgspec.field(default_factory=PlainCalls)
+    others: SessionMemory = msgspec.field(default_factory=SessionMemory)
+    counted: int = 0
 
 
 class UnreadCandidates:
@@ -32,7 +47,7 @@ class UnreadCandidates:
 
     def __init__(self, process: str = "monitor") -> None:
         self._process = process
-        self._memories: dict[str, SessionMemory] = {}
+        self._memories: dict[str, _RememberedCalls] = {}
         """The memories of sessions, the latest last."""
         self._chars = 0
 
@@ -48,45 +63,43 @@ class UnreadCandidates:
         """
         found = [candidate for batch, _ in batches for candidate in batch.candidates]
         numbers = [number for number, (batch, _) in enumerate(batches) for _ in batch.candidates]
-        plain = PlainSpans([candidate.request for candidate in found])
         dead_letters: list[list[DeadLetter]] = [[] for _ in batches]
-        # Rekeyers release by trace, and each source has a batch of its own; in the order of time, a call
-        # follows those that it repeats.
-        starts = [candidate.start for candidate in found]
-        for place in sorted(range(len(found)), key=starts.__getitem__):
-            candidate = found[place]
-            if not candidate.request:
-                continue
-            whole = attempt(partial(self._whole, candidate, plain, place), PROCESS_ERRORS)
-            if isinstance(whole, Broken):
-                batch, time = batches[numbers[place]]
-                dead_letters[numbers[place]].append(self._dead_letter(batch, candidate, time, whole.reason))
-            else:
-                found[place] = whole
+        for place, reason in self._read_each(found):
+            batch, time = batches[numbers[place]]
+            dead_letters[numbers[place]].append(self._dead_letter(batch, found[place], time, reason))
         candidates: list[list[Candidate]] = [[] for _ in batches]
         for number, candidate in zip(numbers, found, strict=True):
             # A candidate that cannot be read has no claims either.
-            if candidate.has_claims:
+            if candidate.claims or candidate.history is not None:
                 candidates[number].append(candidate)
         return list(zip(candidates, dead_letters, strict=True))
 
-    def _whole(self, candidate: Candidate, plain: PlainSpans, place: int) -> Candidate:
-        """Return a candidate with its claims; the memory of its session becomes the latest.
+    def _read_each(self, found: list[Candidate]) -> Iterator[tuple[int, str]]:
+        """Put claims into candidates; yield the places of those that cannot be read, with the reasons."""
+        plain = PlainSpans([candidate.request for candidate in found])
+        # Rekeyers release by trace, and each source has a batch of its own; in the order of time, a call
+        # follows those that it repeats.
+        starts = [candidate.start for candidate in found]
+        order = [place for place in sorted(range(len(found)), key=starts.__getitem__) if found[place].request]
+        memories = {found[place].session_id: _RememberedCalls() for place in order}
+        memories |= {name: self._memories.pop(name) for name in memories if name in self._memories}
+        calls = _plain_calls(found, order, plain, memories)
+        left, at = iter(order), [0]
+        while isinstance(
+            read := attempt(partial(_read, found, left, at, plain, calls, memories), PROCESS_ERRORS), Broken
+        ):
+            yield at[0], read.reason
+        self._remember(memories)
 
-        `place` is that of its span among the plain ones.
-        """
-        memories, session_id = self._memories, candidate.session_id
-        memory = memories.pop(session_id, None)
-        if memory is None:
-            memory = SessionMemory()
-        else:
-            self._chars -= memory.chars
-        whole = whole_candidate(candidate, plain.span(place), memory)
-        memories[session_id] = memory
-        self._chars += memory.chars
-        while len(memories) > MEMORIES_MAX or self._chars > CHARS_MAX:
-            self._chars -= memories.pop(next(iter(memories))).chars
-        return whole
+    def _remember(self, memories: Mapping[str, _RememberedCalls]) -> None:
+        """Make the memories of sessions the latest, and forget the oldest."""
+        for memory in memories.values():
+            chars = memory.plain.chars + memory.others.chars
+            self._chars += chars - memory.counted
+            memory.counted = chars
+        self._memories |= memories
+        while len(self._memories) > MEMORIES_MAX or self._chars > CHARS_MAX:
+            self._chars -= self._memories.pop(next(iter(self._memories))).counted
 
     def _dead_letter(self, batch: CandidateBatch, candidate: Candidate, time: int, reason: str) -> DeadLetter:
         offset, digest = candidate.origin or (batch.offset, b"")
@@ -101,3 +114,42 @@ class UnreadCandidates:
             reason=reason,
             sha256=digest.hex(),
         )
+
+
+def _plain_calls(
+    found: Sequence[Candidate],
+    order: Sequence[int],
+    plain: PlainSpans,
+    memories: Mapping[str, _RememberedCalls],
+) -> dict[int, ReadCall]:
+    """Return the claims of plain calls of models with their attributes, by the places of their candidates."""
+    batch, places = CallBatch(plain), list[int]()
+    for place in order:
+        candidate = found[place]
+        if candidate.role is _TOOL or candidate.run is not None or candidate.without:
+            continue
+        memory = memories[candidate.session_id].plain
+        if batch.add(memory, place, candidate.start, candidate.end):
+            places.append(place)
+    read = batch.read()
+    return {place: call for place, call in zip(places, read, strict=True) if call is not None}
+
+
+def _read(
+    found: list[Candidate],
+    left: Iterator[int],
+    at: list[int],
+    plain: PlainSpans,
+    calls: Mapping[int, ReadCall],
+    memories: Mapping[str, _RememberedCalls],
+) -> None:
+    """Put claims into the candidates at the places that are left; `at` has the latest place."""
+    for place in left:
+        at[0] = place
+        candidate, call = found[place], calls.get(place)
+        if call is not None:
+            (history, claims, digest), attributes = call
+            found[place] = with_claims(candidate, claims, digest, attributes, history)
+        else:
+            memory = memories[candidate.session_id].others
+            found[place] = whole_candidate(candidate, plain.span(place), memory)

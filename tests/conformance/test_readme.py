@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import doctest
+import itertools
 import re
 import shlex
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 from tracline.cli import tracline
@@ -62,6 +64,32 @@ def test_commands_print_the_readmes_output(
     found = printed(line.replace("make demo", "tracline demo"), monkeypatch)
     seconds = re.compile(r"\d[\d.]* ?m?s\b")
     assert seconds.sub("N s", found).rstrip() == seconds.sub("N s", expected).rstrip()
+
+
+def leaves(group: click.Group, words: str = "tracline") -> set[str]:
+    """Return the commands of a group and of its groups, with all words of each."""
+    context = click.Context(group)
+    found: set[str] = set()
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            found |= leaves(command, f"{words} {name}")
+        else:
+            found.add(f"{words} {name}")
+    return found
+
+
+def test_the_table_names_every_command() -> None:
+    """The README's table has each command and no other; a cell repeats only a group's last words."""
+    table = README.split("| command | purpose |\n|---|---|\n")[1].split("\n\n")[0]
+    named: set[str] = set()
+    for cell in re.findall(r"^\| (.+?) \| ", table, re.MULTILINE):
+        commands = re.findall(r"`([^`]+)`", cell)
+        group = commands[0].split()[:-1]
+        for text in commands:
+            words = text.split() if text.startswith("tracline ") else [*group, text]
+            named.add(" ".join(itertools.takewhile(lambda word: re.fullmatch(r"[a-z][a-z-]*", word), words)))
+    assert named == leaves(tracline)
 
 
 def test_the_readmes_python_runs() -> None:

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.dialects.names import opentelemetry_1_41 as otel
-from tracline.schemas.plain.span import plain_span
-from tracline.schemas.sessions.resolve import whole_candidate
-from tracline.schemas.sessions.span_reading import SessionMemory
+from tracline.schemas.plain.span import PlainSpans
+from tracline.schemas.plain_calls.calls import CallBatch, PlainCalls
+from tracline.schemas.sessions.resolve import whole_candidate, with_claims
 from tracline.schemas.span import Span, Value
 from tracline.schemas.span_content import SpanRole
 
@@ -24,6 +24,8 @@ from benchmarks.desk_spans import desk_spans
 from ..support.otlp_requests import to_otlp
 from .test_single import as_sent_on
 
+TOGETHER = st.sampled_from((1, 2, 5, 100))
+"""Numbers of calls that are read at once."""
 Written = dict[str, Any]
 """A message or a part of one, as JSON has it."""
 
@@ -128,38 +130,47 @@ def requests(random: Random, oddness: float) -> list[bytes]:
     return [data for _, data in sorted(sent, key=lambda pair: pair[0])]
 
 
-def check(sent: Sequence[bytes], step: int = 10) -> Counter[bool]:
-    """Assert that spans have the same claims with a memory and without; count those read straight."""
-    memory, counts = SessionMemory(), Counter[bool]()
-    for place, request in enumerate(sent):
-        start = step * place
-        unread = Candidate("s", SpanRole.CHAT, start, start + 5, (), request=request)
-        plain = plain_span(request)
-        before = memory.plain.is_odd
-        whole, ordinary = whole_candidate(unread, plain, memory), whole_candidate(unread, None)
-        counts[plain is not None and not (before or memory.plain.is_odd)] += 1
-        assert whole.chars == ordinary.chars
-        assert memory.plain.chars == sum(len(call.text) for call in memory.plain.calls)
-        assert whole.joined() == ordinary.joined()
-        past = () if whole.history is None else whole.history.claims
-        assert all(claim.time == 0 and claim.past for claim in past)
+def check(sent: Sequence[bytes], step: int = 10, together: int = 1) -> Counter[bool]:
+    """Assert that calls have the same claims with a memory and without; count those read straight.
+
+    So many are read at once.
+    """
+    memory, counts = PlainCalls(), Counter[bool]()
+    for first in range(0, len(sent), together):
+        requests = sent[first : first + together]
+        batch = CallBatch(PlainSpans(requests))
+        starts = [step * place for place in range(first, first + len(requests))]
+        added = [batch.add(memory, place, start, start + 5) for place, start in enumerate(starts)]
+        read = iter(batch.read())
+        for request, start, is_added in zip(requests, starts, added, strict=True):
+            unread = Candidate("s", SpanRole.CHAT, start, start + 5, (), request=request)
+            call, ordinary = next(read) if is_added else None, whole_candidate(unread, None)
+            counts[call is not None] += 1
+            if call is not None:
+                (history, claims, digest), attributes = call
+                whole = with_claims(unread, claims, digest, attributes, history)
+                assert whole.chars == ordinary.chars
+                assert whole.joined() == ordinary.joined()
+                past = () if whole.history is None else whole.history.claims
+                assert all(claim.time == 0 and claim.past for claim in past)
+        assert memory.chars == sum(len(call.text) for call in memory.calls)
     return counts
 
 
-@given(st.integers(0, 2**32))
+@given(st.integers(0, 2**32), TOGETHER)
 @settings(max_examples=150)
-def test_plain_messages_are_read_straight(seed: int) -> None:
+def test_plain_messages_are_read_straight(seed: int, together: int) -> None:
     """Conversations without an odd message: all calls are."""
-    counts = check(requests(Random(seed), 0))
+    counts = check(requests(Random(seed), 0), together=together)
     assert counts[True]
     assert not counts[False]
 
 
-@given(st.integers(0, 2**32), st.sampled_from((0.02, 0.1, 0.5)))
+@given(st.integers(0, 2**32), st.sampled_from((0.02, 0.1, 0.5)), TOGETHER)
 @settings(max_examples=400)
-def test_odd_messages_have_the_claims_of_the_ordinary_way(seed: int, oddness: float) -> None:
+def test_odd_messages_have_the_claims_of_the_ordinary_way(seed: int, oddness: float, together: int) -> None:
     """Messages, parts and texts that are odd at any place, and histories that are cut."""
-    check(requests(Random(seed), oddness))
+    check(requests(Random(seed), oddness), together=together)
 
 
 def test_some_calls_are_odd_and_some_are_not() -> None:
@@ -175,7 +186,8 @@ def test_the_calls_of_the_desk_are_read_straight() -> None:
         if span.attributes.get(otel.OPERATION) == "chat":
             data = as_sent_on(to_otlp([span]).SerializeToString())[0]
             by_session.setdefault(span.attributes.get(otel.CONVERSATION), []).append(data)
-    counts = sum((check(sent, step=0) for sent in by_session.values()), Counter[bool]())
+    every = (check(sent, 0, together) for sent in by_session.values() for together in (1, 3))
+    counts = sum(every, Counter[bool]())
     assert counts[True] > 500
     assert not counts[False]
 

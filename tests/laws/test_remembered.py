@@ -16,8 +16,9 @@ from tracline.examples.desk.script import support_session, turn_bounds
 from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.claims.span_claims import ClaimMemory, claims_of, parted_claims
 from tracline.schemas.otlp.protobuf import decode_protobuf
-from tracline.schemas.plain.span import plain_span
-from tracline.schemas.sessions.resolve import whole_candidate
+from tracline.schemas.plain.span import PlainSpans, plain_span
+from tracline.schemas.plain_calls.calls import CallBatch, PlainCalls
+from tracline.schemas.sessions.resolve import whole_candidate, with_claims
 from tracline.schemas.sessions.span_reading import SessionMemory, claimed_content, read_span
 from tracline.schemas.span import Span, Value
 from tracline.schemas.span_content import SpanContent, SpanRole
@@ -76,7 +77,7 @@ def read(span: Span) -> ReadSpan:
 
 def agreed(sent: Iterable[ReadSpan]) -> list[bool]:
     """Return of each span with an input whether the memory knew its beginning; check all claims."""
-    memory, straight, known = SessionMemory(), SessionMemory(), list[bool]()
+    memory, straight, known = SessionMemory(), PlainCalls(), list[bool]()
     for plain in sent:
         attributes = plain.span.attributes
         texts = [text for name in INPUTS if isinstance(text := attributes.get(name), str)]
@@ -91,10 +92,17 @@ def agreed(sent: Iterable[ReadSpan]) -> list[bool]:
     return known
 
 
-def straight_claims(plain: ReadSpan, start: int, memory: SessionMemory) -> tuple[tuple[Claim, ...], str]:
+def straight_claims(plain: ReadSpan, start: int, memory: PlainCalls) -> tuple[tuple[Claim, ...], str]:
     """Return claims and digest as a monitor reads them, straight from the JSON where they are plain."""
     unread = Candidate("s", plain.content.role, start, plain.span.end, (), request=plain.request)
-    whole = whole_candidate(unread, plain_span(plain.request), memory)
+    batch = CallBatch(PlainSpans([plain.request]))
+    batch.add(memory, 0, start, plain.span.end)
+    call = next(iter(batch.read()), None)
+    if call is None:
+        whole = whole_candidate(unread, plain_span(plain.request), SessionMemory())
+    else:
+        (history, claims, digest), attributes = call
+        whole = with_claims(unread, claims, digest, attributes, history)
     assert whole.attributes == plain.content.attributes
     return checked(whole), whole.digest
 

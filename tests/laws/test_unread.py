@@ -9,7 +9,7 @@ import pytest
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.desk.script import support_session
 from tracline.schemas.otlp.protobuf import decode_protobuf
-from tracline.schemas.plain.calls import PlainCall
+from tracline.schemas.plain_calls.calls import PlainCall, PlainCalls
 from tracline.schemas.time import NS
 from tracline.stream.messages.codec import CandidateBatch, decode
 from tracline.stream.messages.record import Record
@@ -90,13 +90,14 @@ def test_candidates_of_conversations_do_not_depend_on_their_reader(
 def test_the_monitor_continues_most_calls_of_a_long_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rekeyer reads none of their messages, and the monitor only those behind the call before."""
     continued: list[bool] = []
-    ask = PlainCall.ask
+    find = PlainCalls.continued
 
-    def noted(call: PlainCall, text: str, start: int) -> None:
-        continued.append(bool(call.text))
-        ask(call, text, start)
+    def noted(calls: PlainCalls, data: bytes, begin: int, stop: int) -> tuple[PlainCall, int]:
+        call, size = find(calls, data, begin, stop)
+        continued.append(size > 0)
+        return call, size
 
-    monkeypatch.setattr(PlainCall, "ask", noted)
+    monkeypatch.setattr(PlainCalls, "continued", noted)
     every = [support_session(session) for session in conversations(Desk(sessions=4, seed=8))]
     sent = [span for session in every for span in spans(session, Manner(dialect=Dialect.GENAI))]
     bodies = [to_otlp([span]).SerializeToString() for span in sent]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import orjson
 
+from ...options import note
 from ...source import audit_options
 
 if TYPE_CHECKING:
@@ -40,9 +41,13 @@ def print_forecast_scores(
         horizons=rules.chain.horizons,
         ids=ids,
     )
+    forecasts = list(read_forecasts(file.read_bytes(), str(file)))
+    for within in sorted({each.within for each in forecasts} - set(places.horizons)):
+        lacks = f"the chain has no risk within {within:,} to put beside forecasts"
+        note(f"{lacks}: learn it with --within {within}")
     with tempfile.TemporaryDirectory() as scratch:
         found = scored_forecasts(
-            list(read_forecasts(file.read_bytes(), str(file))),
+            forecasts,
             rules.watched,
             places,
             archive,

@@ -95,7 +95,7 @@ class EntryTables:
         # The last value is that of no risk.
         places = np.where(found == NO_RISK, len(risks.values) - 1, found).astype(np.int64)
         values = risks.values[places]
-        entries = places << PLACE_SHIFT | rows.astype(np.int64) << ROW_SHIFT
+        entries = places << PLACE_SHIFT | rows.astype(np.int64) * len(columns) << ROW_SHIFT
         for bit, is_set in (
             (CUTS, verdicts == CUT_STEP),
             (VIOLATES, verdicts == VIOLATED_STEP),

@@ -3,6 +3,9 @@
 A session is read once for each sequence of the rule in it. The crossings are those of `follow_loop`: a
 session's run for its events without a slice's value reports its own until the first slice begins, which the
 sequence of that slice has at its beginning; each slice reports those from its first own event on.
+
+Most sequences of rules without slices are *calm*: closed, without a verdict, and never at the threshold. Of
+them only the contexts are counted. All others are read again, entry by entry.
 """
 
 from __future__ import annotations
@@ -23,16 +26,16 @@ CUTS, VIOLATES, IS_HIGH, STAYS_HIGH, HAS_RISK, IS_BET = (np.int64(1) << bit for 
 """Bits of an entry: the step cuts the sequence, or violates; the risk after it is at or above the threshold,
 or not below the share at which it comes down; there is a risk; and it is bet on."""
 
-ROW_SHIFT, PLACE_SHIFT = 8, 32
-"""The places in an entry of the next row, and of the place of the risk."""
+STIRS = CUTS | VIOLATES | IS_HIGH
+"""The bits of an entry after which a sequence is not calm."""
+
+ROW_SHIFT, PLACE_SHIFT = 8, 40
+"""The places in an entry of the first entry of the next row, and of the place of the risk."""
 
 ROW_MASK = (np.int64(1) << (PLACE_SHIFT - ROW_SHIFT)) - 1
 
 RATIOS = 4
 """Log e-values of a bet."""
-
-LOG_UNIT = 1 << 30
-"""Logarithms of e-values are whole numbers of this part: rounded down, they add up in any order."""
 
 _FIRST, _SECOND, _THIRD, _FOURTH = (np.uint64(ratio) for ratio in range(RATIOS))
 """Indices are unsigned: Numba tests signed ones for being negative."""
@@ -55,6 +58,7 @@ class ArchiveTables(NamedTuple):
 
     `kinds` and `own_kinds` number by code what the rule makes of an event, and of one with the slice's value;
     `marks` are by kind. `entries[row * width + kind]` is an entry, and `closings[row]` the code of a close.
+    An entry has `row * width` for the next row.
     """
 
     kinds: I32
@@ -81,8 +85,7 @@ class Tallies(NamedTuple):
     horizon: twice the place of a risk has those without a verdict within it, and the next place those with
     one. `bets` counts likewise the bets of drift, and `table` has the log e-values of a bet by ratio.
 
-    `log_sums` adds up the log e-values of the sequences of a rule without slices, of which a session has one,
-    each as a whole number of `LOG_UNIT`.
+    `visits` counts the events of calm sequences by the place of their risk.
 
     A session is `missed` where one of its sequences has no warning before its first verdict against the
     agent. `leads` are the least numbers of events between both, `FAR` without any.
@@ -91,7 +94,7 @@ class Tallies(NamedTuple):
     outcomes: I64
     bets: I64
     table: F64
-    log_sums: I64
+    visits: I64
     violating: Mask
     missed: Mask
     leads: I64
@@ -108,7 +111,8 @@ class Scratch(NamedTuple):
 class FollowedOut(NamedTuple):
     """Room for results: crossings as rows of event, slot, slice, risk and level; logs and slots of sequences.
 
-    `logs` have `RATIOS` columns, and no rows where the rule bets on nothing, or has no slices.
+    `logs` have `RATIOS` columns, and no rows where the rule bets on nothing, or has no slices: the bets of
+    such a rule multiply, whatever session they are of.
     """
 
     crossings: I32
@@ -142,11 +146,13 @@ def follow_sessions(
                 scratch.born,
                 scratch.births,
             )
+        is_cut = sessions.open[slot] or stop < sessions.bounds[slot + 1]
+        if not (limits.is_sliced or is_cut) and _is_calm(first, stop, codes, tables, tallies.visits):
+            continue
         chains = max(count, 1)
         room = chains * (stop - first)
         if used + room > len(out.crossings) or sequences + chains > len(out.slots):
             return slot, max(room, chains), used, sequences
-        is_cut = sessions.open[slot] or stop < sessions.bounds[slot + 1]
         for rank in range(chains):
             member = scratch.births[rank] if count else np.int32(NO_SLICE)
             span = first, stop, slot, member, rank == 0, is_cut
@@ -156,6 +162,39 @@ def follow_sessions(
             out.slots[sequences] = slot
             sequences += 1
     return np.int64(len(sessions.counted)), np.int64(0), used, sequences
+
+
+@compiled
+def _is_calm(first: Any, stop: Any, codes: Any, tables: Any, visits: Any) -> Any:
+    """Return whether a sequence without slices is calm when it closes, and count the visits if it is."""
+    kinds, entries = tables.kinds, tables.entries
+    row, calm = np.int64(0), stop
+    for i in range(first, stop):
+        kind = kinds[np.uint64(codes[i])]
+        if kind == NOT_SEEN:
+            continue
+        entry = entries[np.uint64(row + kind)]
+        if entry & STIRS:
+            calm = i
+            break
+        row = entry >> ROW_SHIFT & ROW_MASK
+        visits[np.uint64(entry >> PLACE_SHIFT)] += 1
+    if calm == stop and _ending(False, _closing(row, tables)) == CLOSED:
+        return True
+    row = np.int64(0)
+    for i in range(first, calm):
+        kind = kinds[np.uint64(codes[i])]
+        if kind != NOT_SEEN:
+            entry = entries[np.uint64(row + kind)]
+            row = entry >> ROW_SHIFT & ROW_MASK
+            visits[np.uint64(entry >> PLACE_SHIFT)] -= 1
+    return False
+
+
+@compiled
+def _closing(row: Any, tables: Any) -> Any:
+    """Return the code of a close in the row whose first entry that is."""
+    return tables.closings[row // max(tables.width, 1)]
 
 
 @compiled
@@ -175,7 +214,6 @@ def _follow_sequence(
     """Follow one sequence, count it, and return the number of crossings; `read` is room for its entries."""
     first, stop, slot, member, is_first, is_cut = span
     kinds, entries, is_sliced = tables.kinds, tables.entries, limits.is_sliced
-    width = np.int64(tables.width)
     row = count = begun = last = np.int64(0)
     warned = verdict = np.int64(-1)
     reports, named = is_first, np.int32(NO_SLICE)
@@ -192,7 +230,7 @@ def _follow_sequence(
             kind = tables.own_kinds[code]
             if not begun:
                 reports, named, above, begun = True, member, False, count + 1
-        entry = entries[np.uint64(row * width + kind)]
+        entry = entries[np.uint64(row + kind)]
         if entry & CUTS:
             is_cut = True
             break
@@ -212,7 +250,7 @@ def _follow_sequence(
             crossing[0], crossing[1], crossing[2] = i, slot, named
             crossing[3], crossing[4] = entry >> PLACE_SHIFT, UP if is_high else DOWN
             used += 1
-    ending = _ending(is_cut, tables.closings[row])
+    ending = _ending(is_cut, _closing(row, tables))
     if verdict < 0 and ending == CLOSED_UNMET and count and rated[last]:
         verdict = count + 1
     if verdict >= 0:
@@ -227,12 +265,9 @@ def _follow_sequence(
         logs = _bet(read, begun, count, ending, tallies)
     else:
         logs = _count_clean(read, begun, count, ending == CUT, limits.within, tallies)
-    if limits.is_betting:
+    if is_sliced and limits.is_betting:
         for ratio in range(RATIOS):
-            if is_sliced:
-                out.logs[sequence, ratio] = logs[ratio]
-            else:
-                tallies.log_sums[ratio] += np.int64(np.floor(logs[ratio] * LOG_UNIT))
+            out.logs[sequence, ratio] = logs[ratio]
     return used
 
 

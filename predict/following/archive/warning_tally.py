@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+from operator import mul
 
 import numpy as np
 
@@ -15,7 +16,13 @@ from ....rules.model.arrays import F64, I32, I64, Mask
 from ...detector import DetectorState, DetectorTick, step_tick
 from ...validation.drift import DRIFT_SETTINGS, log_bets, of_sessions, ranks_of
 from ..followed_risks import FollowedRisks
-from .session_loop import FAR, LOG_UNIT, RATIOS, Tallies
+from .session_loop import FAR, RATIOS, Tallies
+
+LOG_UNIT = 1 << 30
+"""Logarithms of the e-values of sessions are whole numbers of this part: rounded down, they add up in any
+order."""
+BET_UNIT = 1 << 40
+"""Likewise those of bets. An archive has more of these, so their parts are smaller."""
 
 DECIMALS = 9
 """Decimals of a figure at most."""
@@ -50,10 +57,11 @@ class WarningTally:
         self._risks = risks
         assert len(DRIFT_SETTINGS.ratios) == RATIOS, "the loop adds as many log e-values"
         size = len(risks.values)
-        self._outcomes, self._bets = _zeros(2 * size), _zeros(2 * size)
+        self._counted_outcomes, self._counted_bets = _zeros(2 * size), _zeros(2 * size)
+        self._visits = _zeros(size)
         self._highs = risks.next_highs
         self._table = log_bets(self._highs, DRIFT_SETTINGS).reshape(2 * size, RATIOS)
-        self._logs = _zeros(RATIOS)
+        self._logs: I64 | None = None
         self._leads = Counter[int]()
 
     @cached_property
@@ -66,10 +74,10 @@ class WarningTally:
         violating, missed = np.zeros(slots, dtype=np.bool_), np.zeros(slots, dtype=np.bool_)
         leads = np.full(slots, FAR, dtype=np.int64)
         return Tallies(
-            self._outcomes,
-            self._bets,
+            self._counted_outcomes,
+            self._counted_bets,
             self._table,
-            self._logs,
+            self._visits,
             violating,
             missed,
             leads,
@@ -84,7 +92,8 @@ class WarningTally:
             return
         sessions = np.cumsum(np.append(False, slots[1:] != slots[:-1]))
         of_session = of_sessions(logs, sessions, ranks_of(slots))
-        self._logs += np.floor(of_session * LOG_UNIT).astype(np.int64).sum(axis=0)
+        before = _zeros(RATIOS) if self._logs is None else self._logs
+        self._logs = before + np.floor(of_session * LOG_UNIT).astype(np.int64).sum(axis=0)
 
     def end(self, tallies: Tallies) -> None:
         """Count the sessions of a bucket, whose sequences are followed."""
@@ -92,8 +101,10 @@ class WarningTally:
 
     def figures(self, warned: int, violating: int, missed: int) -> WarningFigures:
         """Return the figures of all sessions, given the numbers of those with crossings and verdicts."""
-        violated = self._outcomes[1::2]
-        events = self._outcomes[::2] + violated
+        violated = self._counted_outcomes[1::2]
+        events = self._counted_outcomes[::2] + violated
+        # A calm sequence has no verdict.
+        events[~np.isnan(self._risks.values)] += self._visits[~np.isnan(self._risks.values)]
         total, hits = int(events.sum()), int(violated.sum())
         known = events > 0
         risks: F64 = self._risks.values[known]
@@ -113,17 +124,28 @@ class WarningTally:
 
     def has_drifted(self) -> bool:
         """Return whether the sessions, as one tick of the detector, are evidence against the intervals."""
-        lost = self._bets[1::2]
-        bets = self._bets[::2] + lost
+        won, lost = self._counted_bets[::2] + self._visits * self.is_bet, self._counted_bets[1::2]
+        bets = won + lost
         trials = int(bets.sum())
         if not trials:
             return False
         expected = float(np.nansum(bets * self._highs))
-        logs = tuple((self._logs / LOG_UNIT).tolist())
+        if self._logs is None:
+            logs = _summed(np.stack([won, lost], axis=1).ravel(), self._table)
+        else:
+            logs = tuple((self._logs / LOG_UNIT).tolist())
         _, alarm = step_tick(
             DetectorState(), DetectorTick(int(lost.sum()), trials, expected / trials, logs), DRIFT_SETTINGS
         )
         return alarm is not None
+
+
+def _summed(bets: I64, table: F64) -> tuple[float, ...]:
+    """Return the log e-values of so many bets of each kind, given those of one of each."""
+    made = np.flatnonzero(bets)
+    units = np.floor(table[made] * BET_UNIT).astype(np.int64).T.tolist()
+    counts: list[int] = bets[made].tolist()
+    return tuple(sum(map(mul, counts, of_ratio)) / BET_UNIT for of_ratio in units)
 
 
 def _zeros(size: int) -> I64:

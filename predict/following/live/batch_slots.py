@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from ....rules.engine.kernel_loop import NO_SLICE
 from ....rules.labels.labelled_rows import LabelledRows
-from ....rules.model.arrays import I32, I64, U8
-from ..follow_loop import NO_SYMBOL_YET
-from .followed_session import ABOVE, BETWEEN, CUT, STOPPED, FollowedSession
+from ....rules.model.arrays import I32, I64
+from .followed_session import FollowedSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +18,7 @@ class BatchSlots:
 
     `rows` are the rows of their events slot by slot, between `bounds`, and `slots` the slot of each. `ended`
     are the slots whose occurrence has closed, with the rows of their ends, and `open` the others that a
-    later batch may continue. `no_slices` has `NO_SLICE` for each row.
+    later batch may continue.
     """
 
     places: tuple[tuple[str, int], ...]
@@ -30,7 +28,6 @@ class BatchSlots:
     slots: I32
     ended: I64
     open: tuple[int, ...]
-    no_slices: I32
 
 
 def batch_slots(
@@ -48,20 +45,26 @@ def batch_slots(
     slots: list[int] = []
     occurrences: list[int] = labelled.columns.column("occurrence")
     ends: list[bool] = labelled.ends.tolist()
-    for row, (name, occurrence, is_end) in enumerate(
-        zip(labelled.session_ids, occurrences, ends, strict=True)
-    ):
-        slot = known.get((name, occurrence))
+    previous, slot = None, None
+    for row, place in enumerate(zip(labelled.session_ids, occurrences, strict=True)):
+        name, occurrence = place
+        # A session's events mostly follow one another.
+        if place != previous or ends[row]:
+            previous, slot = place, known.get(place)
+            if slot is None:
+                state = before.get(name)
+                continues = state is not None and state.occurrence == occurrence
+                if midway.get(name) == occurrence or (ends[row] and not continues):
+                    last.pop(name, None)
+                    previous = None
+                    previous = None
+                    continue
+                slot = known[place] = len(known)
+                states.append(state if continues else None)
+            last[name] = slot
         if slot is None:
-            state = before.get(name)
-            continues = state is not None and state.occurrence == occurrence
-            if midway.get(name) == occurrence or (is_end and not continues):
-                last.pop(name, None)
-                continue
-            slot = known[name, occurrence] = len(known)
-            states.append(state if continues else None)
-        last[name] = slot
-        if is_end:
+            continue
+        if ends[row]:
             ended[slot] = row
         else:
             rows.append(row)
@@ -76,53 +79,4 @@ def batch_slots(
         slots=of_rows,
         ended=np.array(sorted(ended.items()), dtype=np.int64).reshape(-1, 2),
         open=tuple(sorted(set(last.values()) - ended.keys())),
-        no_slices=np.full(len(rows), NO_SLICE, dtype=np.int32),
     )
-
-
-class CarriedRuns:
-    """The runs of the slots that go on: `slots` are these, and the other arrays have a row for each.
-
-    `rows` and `texts` have by rule the names of their rows and their last symbols, and `above`, `stopped` and
-    `cut` the bits of their flags.
-
-    Their symbols have numbers below `NO_SYMBOL_YET`, since events of the batch have numbers from 0 on.
-    """
-
-    def __init__(self, states: Sequence[FollowedSession | None], rules: int) -> None:
-        self._states = [(slot, state) for slot, state in enumerate(states) if state is not None]
-        self.slots: I64 = np.array([slot for slot, _ in self._states], dtype=np.int64)
-        self._texts: list[str] = []
-        self._numbers: dict[str, int] = {}
-        bases: list[int] = []
-        for _, state in self._states:
-            bases.append(len(self._texts))
-            self._texts += state.symbols
-        texts = [
-            [None if place < 0 else state.symbols[place] for place in state.lasts]
-            for _, state in self._states
-        ]
-        self.texts: list[tuple[str | None, ...]] = list(zip(*texts, strict=True)) if texts else [()] * rules
-        shape = len(self._states), rules
-        data = b"".join([state.flags for _, state in self._states])
-        self.flags: U8 = np.frombuffer(data, dtype=np.uint8).reshape(shape)
-        self.above, self.stopped, self.cut = (self.flags.T & bit != 0 for bit in (ABOVE, STOPPED, CUT))
-        places: I64 = np.array([state.lasts for _, state in self._states], dtype=np.int64).reshape(shape)
-        numbers = NO_SYMBOL_YET - 1 - np.array(bases, dtype=np.int64)[:, None] - places
-        self.symbols: I32 = np.where(places < 0, NO_SYMBOL_YET, numbers).astype(np.int32)
-        named = [state.rows.split(BETWEEN) for _, state in self._states]
-        self.rows: list[tuple[str, ...]] = list(zip(*named, strict=True)) if named else [()] * rules
-
-    def number(self, text: str | None) -> int:
-        """Return the number of a symbol in a slice's run."""
-        if text is None:
-            return NO_SYMBOL_YET
-        found = self._numbers.get(text)
-        if found is None:
-            found = self._numbers[text] = NO_SYMBOL_YET - 1 - len(self._texts)
-            self._texts.append(text)
-        return found
-
-    def text(self, number: int) -> str | None:
-        """Return the symbol with a number below 0, None where there is none yet."""
-        return None if number == NO_SYMBOL_YET else self._texts[NO_SYMBOL_YET - 1 - number]

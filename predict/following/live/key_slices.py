@@ -13,21 +13,21 @@ from ....rules.incremental.carried_slices import CarriedSlices, SteppedSlice, sl
 from ....rules.labels.labelled_rows import Slices
 from ....rules.model.arrays import I32
 from .batch_slots import BatchSlots
-from .slice_runs import StoredRuns, decoded_runs, encoded_runs, values_of
+from .slice_runs import values_of
 
 
 class SliceMember(NamedTuple):
     """A slice of a slot, or all slices of a class that have no member of their own (without a `value`).
 
     `number` is that of the class before the batch, None for a slice that the state lacks; `weight` counts
-    the slices, and `runs` are those before the batch.
+    the slices, and `runs` are those before the batch, as they are stored.
     """
 
     slot: int
     value: str | None
     number: int | None
     weight: int
-    runs: StoredRuns | None
+    runs: bytes | None
 
 
 class KeySlices:
@@ -47,19 +47,7 @@ class KeySlices:
         self._key, self._carried = key, carried
         self._known: dict[tuple[int, str], int] = {}
         self.members: list[SliceMember] = []
-        self._decoded: dict[bytes, StoredRuns] = {}
-        values, unknown = slices
-        rows: list[int] = slots.rows.tolist()
-        of_slots: list[int] = slots.slots.tolist()
-        members = [
-            UNKNOWN_SLICE
-            if unknown[row]
-            else NO_SLICE
-            if (value := values[row]) is None
-            else self._member(slot, value)
-            for slot, row in zip(of_slots, rows, strict=True)
-        ]
-        self.event_slices: I32 = np.array(members, dtype=np.int32)
+        self.event_slices: I32 = self._of_rows(slots, slices)
         self._add_classes()
 
     def values(self, member: int) -> Iterator[str]:
@@ -72,29 +60,49 @@ class KeySlices:
                 if (slot, each) not in self._known:
                     yield each
 
-    def stepped(self, runs: Sequence[StoredRuns]) -> Iterator[tuple[int, SteppedSlice]]:
-        """Yield slot and slice of each value of the batch that has begun; `runs` are those of the members."""
-        for member, after in zip(self.members, runs, strict=True):
-            if member.value is not None and any(after):
-                name = slice_name(self._key, member.value)
-                yield member.slot, SteppedSlice(name, member.number, self._key, encoded_runs(after), ())
+    def add_after(
+        self,
+        runs: Sequence[bytes],
+        classes: Sequence[dict[int, bytes]],
+        stepped: Sequence[list[SteppedSlice]],
+    ) -> None:
+        """Add the slices after a batch by slot, given the runs of the members, empty before the first one.
 
-    def classes(self, runs: Sequence[StoredRuns]) -> Iterator[tuple[int, int, bytes]]:
-        """Yield slot, number and runs of each class after the batch; `runs` are those of the members."""
-        for member, after in zip(self.members, runs, strict=True):
-            if member.value is None and member.number is not None:
-                yield member.slot, member.number, encoded_runs(after)
+        `classes` get the runs of each class, and `stepped` the slices with a value in the batch.
+        """
+        for (slot, value, number, _, _), after in zip(self.members, runs, strict=True):
+            if value is not None:
+                if after:
+                    name = slice_name(self._key, value)
+                    stepped[slot].append(SteppedSlice(name, number, self._key, after, ()))
+            elif number is not None:
+                classes[slot][number] = after
+
+    def _of_rows(self, slots: BatchSlots, slices: Slices) -> I32:
+        """Return the members of the rows of slots, and add those that there are not yet."""
+        values, unknown = slices
+        rows: list[int] = slots.rows.tolist()
+        found: I32 = np.full(len(rows), NO_SLICE, dtype=np.int32)
+        texts = [values[row] for row in rows]
+        if any(unknown):
+            lost = [unknown[row] for row in rows]
+            found[lost] = UNKNOWN_SLICE
+            texts = [None if is_lost else text for text, is_lost in zip(texts, lost, strict=True)]
+        of_slots: list[int] = slots.slots.tolist()
+        known, member = self._known.get, self._member
+        pairs = [(slot, text) for slot, text in zip(of_slots, texts, strict=True) if text is not None]
+        members = [member(*pair) if (at := known(pair)) is None else at for pair in pairs]
+        found[[text is not None for text in texts]] = members
+        return found
 
     def _member(self, slot: int, value: str) -> int:
-        """Return the member of a slot with a value, which is there from now on."""
-        member = self._known.get((slot, value))
-        if member is None:
-            member = self._known[slot, value] = len(self.members)
-            carried = self._carried[slot]
-            found = carried.find(slice_name(self._key, value)) if carried.classes else None
-            number = None if found is None else found.number
-            runs = None if number is None else self._runs(carried.classes[number].runs)
-            self.members.append(SliceMember(slot, value, number, 1, runs))
+        """Add the member of a slot with a value, and return it."""
+        member = self._known[slot, value] = len(self.members)
+        carried = self._carried[slot]
+        found = carried.find(slice_name(self._key, value)) if carried.classes else None
+        number = None if found is None else found.number
+        runs = None if number is None else carried.classes[number].runs
+        self.members.append(SliceMember(slot, value, number, 1, runs))
         return member
 
     def _add_classes(self) -> None:
@@ -103,10 +111,4 @@ class KeySlices:
         for slot, carried in enumerate(self._carried):
             for number, each in carried.classes.items():
                 if each.key == self._key and (rest := each.members - single[slot, number]):
-                    self.members.append(SliceMember(slot, None, number, rest, self._runs(each.runs)))
-
-    def _runs(self, data: bytes) -> StoredRuns:
-        found = self._decoded.get(data)
-        if found is None:
-            found = self._decoded[data] = decoded_runs(data)
-        return found
+                    self.members.append(SliceMember(slot, None, number, rest, each.runs))

@@ -19,29 +19,21 @@ from ....rules.engine.kernel_loop import NO_SLICE, numbered
 from ....rules.engine.letters import LabelWords, letters
 from ....rules.labels.few import REMEMBERED_MAX
 from ....rules.labels.labelled_rows import LabelledRows
-from ....rules.model.arrays import I32, I64, U64, Mask
+from ....rules.model.arrays import I32, I64, U64
 from ....schemas.event import Kind
 from ...counting.labelled_sessions import DistinctEvents
 from ...counting.sequences import SymbolNumbers
 from ...drift.bet_loop import bet_on_ends
-from ...drift.event_bets import BatchBets, EventBets, bet_values, no_bets
+from ...drift.bet_sums import BatchBets
 from ..follow_loop import UP, Crossings
 from ..followed_chain import FollowedChain
 from ..followed_risks import ContextRisk
 from ..follower import RuleFollower, follow
-from ..rule_tables import RuleTables
-from .batch_slots import BatchSlots, CarriedRuns, batch_slots
-from .followed_session import (
-    ABOVE,
-    BETWEEN,
-    CUT,
-    NO_SYMBOL,
-    STOPPED,
-    WARNED,
-    FollowedSession,
-)
-from .key_slices import KeySlices
-from .rule_runs import RuleRuns, slot_flags
+from ..joined_tables import JoinedTables
+from .batch_runs import BatchRuns
+from .batch_slots import BatchSlots, batch_slots
+from .followed_session import ABOVE, BETWEEN, CUT, NO_SYMBOL, STOPPED, FollowedSession
+from .run_texts import RunTexts
 from .slice_runs import StoredRun
 from .sliced_rules import SlicedBatch, SlicedRules
 
@@ -61,14 +53,6 @@ class EventCrossing(NamedTuple):
     context: ContextRisk | None
     is_up: bool
     is_first: bool
-
-
-class FoundCrossings(NamedTuple):
-    """The crossings of the rule at a place, whose slices are members of `slices`."""
-
-    place: int
-    crossings: Crossings
-    slices: KeySlices | None
 
 
 class CurrentRisk(NamedTuple):
@@ -113,18 +97,18 @@ class SessionFollower:
         risks = [chain.risks[rule] for rule in self.rules]
         self.names = tuple((each.pack, each.rule) for each in risks)
         self._begin()
-        self._sliced = SlicedRules([follower.key for follower in self._followers])
 
     def _begin(self) -> None:
         """Begin with no distinct events."""
         watched = self.chain.watched
         symbols = {rule.pack: SymbolNumbers() for rule in watched.rules}
-        self._followers = [
+        followers = [
             RuleFollower(watched, rule, self.chain.risks[rule], symbols[watched.rules[rule].pack])
             for rule in self.rules
         ]
-        self._tables: list[RuleTables] = [follower.tables() for follower in self._followers]
-        self._values = [bet_values(follower.risks.next_highs) for follower in self._followers]
+        self._sliced = SlicedRules([follower.key for follower in followers])
+        self._tables = JoinedTables(followers, self._sliced.keys)
+        self._texts = RunTexts(self._tables, self._sliced.places)
         self._codes: dict[bytes, int] = {}
         self._unseen: list[bool] = []
 
@@ -143,38 +127,32 @@ class SessionFollower:
         slots = batch_slots(labelled, before, midway)
         if not slots.places:
             return FollowedBatch()
-        if len(self._codes) > REMEMBERED_MAX:
+        if max(len(self._codes), len(self._tables.texts)) > REMEMBERED_MAX:
             self._begin()
+        self._texts.forget()
         codes = self._numbered(labelled, slots.rows)
         over = labelled.seqs[slots.rows] > kernel.EVENTS_MAX
-        spans, slices = (slots.bounds[:-1], slots.bounds[1:]), self._sliced.of_batch(labelled, slots)
-        carried = CarriedRuns(slots.states, len(self.rules))
-        all_runs: list[RuleRuns] = []
-        found: list[FoundCrossings] = []
-        bets = no_bets(len(self.rules), np.concatenate([slots.rows, slots.ended[:, 1]]))
-        for place, (follower, tables) in enumerate(zip(self._followers, self._tables, strict=True)):
-            runs = RuleRuns(place, slots, carried, tables, slices.of_rule(place))
-            events = codes, over, runs.event_slices
-            threshold = follower.risks.threshold
-            of_rule = EventBets(self._values[place], bets.gains[place], bets.counts[place])
-            crossed = follow(tables.arrays(), threshold, spans, events, runs.memory, of_rule)
-            if len(slots.ended):
-                bet_on_ends(slots.ended[:, 0], len(slots.rows), tables.closings, runs.memory, of_rule)
-            if len(crossed.events):
-                found.append(FoundCrossings(place, crossed, slices.of_rule(place).slices))
-            all_runs.append(runs)
-        warned = np.zeros((len(slots.places), len(self.rules)), dtype=np.bool_)
-        warned[carried.slots] = carried.flags & WARNED != 0
-        crossings = self._crossings(found, slots, labelled.columns.column("history"), warned)
+        slices = self._sliced.of_batch(labelled, slots)
+        runs = BatchRuns(slots, len(self.rules), slices, self._texts)
+        tables, bet_tables = self._tables.arrays(), self._tables.bets
+        runs.link(tables)
+        bets = bet_tables.begin(len(slots.rows) + len(slots.ended))
+        spans, events = (slots.bounds[:-1], slots.bounds[1:]), (codes, over, slices.event_slices)
+        crossed = follow(tables, spans, events, runs.memory, bets)
+        if len(slots.ended):
+            bet_on_ends(slots.ended[:, 0], len(slots.rows), tables, runs.memory, bets)
+        crossings = self._crossings(crossed, slots, labelled.columns.column("history"), runs, slices)
         unseen: list[int] = slots.rows[np.array(self._unseen, dtype=np.bool_)[codes]].tolist()
         agents, last = _agents(slots, labelled.columns.column("agent"))
-        states = self._states(slots, all_runs, slices, warned, last)
-        return FollowedBatch(crossings, frozenset(slots.places), states, tuple(unseen), bets, agents)
+        states = dict(runs.states(self.tables, last))
+        rows = np.concatenate([slots.rows, slots.ended[:, 1]])
+        batch_bets = BatchBets(rows, bet_tables, bets)
+        return FollowedBatch(crossings, frozenset(slots.places), states, tuple(unseen), batch_bets, agents)
 
     def risks(self, state: FollowedSession) -> Iterator[CurrentRisk]:
         """Yield the risks of a state's rules now: for a rule with slices, that of each slice."""
         rows, slices = state.rows.split(BETWEEN), self._sliced.runs(state)
-        for place, tables in enumerate(self._tables):
+        for place, tables in enumerate(self._tables.rules):
             flags, last = state.flags[place], state.lasts[place]
             symbol = None if last == NO_SYMBOL else state.symbols[last]
             key, column = self._sliced.column(place) or (None, 0)
@@ -205,71 +183,35 @@ class SessionFollower:
             table = letters(compiled.program, *rules, words)
             kinds: list[int] = bits[places, -1].tolist()
             named = tuple(_KINDS[kind] for kind in kinds)
-            self._add(DistinctEvents(words, table, np.arange(len(new), dtype=np.int32), named))
+            distinct = DistinctEvents(words, table, np.arange(len(new), dtype=np.int32), named)
+            self._unseen += self._tables.add(distinct)
             self._codes |= {key: len(self._codes) + number for number, key in enumerate(new)}
         return np.array([self._codes[key] for key in keys], dtype=np.int32)[numbers]
 
-    def _add(self, events: DistinctEvents) -> None:
-        unseen = [False] * len(events.kinds)
-        for tables in self._tables:
-            unseen = [before or lacks for before, lacks in zip(unseen, tables.add(events), strict=True)]
-        self._unseen += unseen
-
     def _crossings(
         self,
-        found: Sequence[FoundCrossings],
+        crossed: Crossings,
         slots: BatchSlots,
         history: Sequence[bool],
-        warned: Mask,
+        runs: BatchRuns,
+        slices: SlicedBatch,
     ) -> list[EventCrossing]:
-        """Return the crossings in order; `warned` is by slot and place of a rule, and changes."""
-        rows: list[int] = slots.rows.tolist()
-        crossed: list[tuple[int, int, str | None, int, int, int]] = []
-        for place, each, slices in found:
-            for columns in np.stack([column.astype(np.int32) for column in each], axis=1).tolist():
-                event, slot, member, context, level = cast("tuple[int, ...]", columns)
-                values = [None] if member == NO_SLICE or slices is None else slices.values(member)
-                crossed += [(rows[event], place, value, slot, context, level) for value in values]
-        crossed.sort(key=lambda each: (*each[:2], each[2] or ""))
+        """Return the crossings in order; the warnings of `runs` change."""
+        found: list[tuple[int, int, str | None, int, int, int]] = []
+        rows = np.stack([column.astype(np.int32) for column in crossed], axis=1).tolist()
+        for event, slot, place, member, context, level in cast("list[list[int]]", rows):
+            key = self._sliced.keys[place]
+            values = [None] if member == NO_SLICE or key is None else slices.values(key, member)
+            found += [(int(slots.rows[event]), place, value, slot, context, level) for value in values]
+        found.sort(key=lambda each: (*each[:2], each[2] or ""))
         crossings: list[EventCrossing] = []
-        for row, place, value, slot, context, level in crossed:
+        for row, place, value, slot, context, level in found:
             is_up = level == UP
-            is_first = is_up and not history[row] and not warned[slot, place]
-            warned[slot, place] |= is_first
-            risk = self._followers[place].risks.at(context)
+            is_first = is_up and not history[row] and not runs.warned[slot, place]
+            runs.warned[slot, place] |= is_first
+            risk = self._tables.context(place, context)
             crossings.append(EventCrossing(row, self.rules[place], value, risk, is_up, is_first))
         return crossings
-
-    def _states(
-        self,
-        slots: BatchSlots,
-        runs: Sequence[RuleRuns],
-        slices: SlicedBatch,
-        warned: Mask,
-        agents: Sequence[str | None],
-    ) -> dict[str, FollowedSession]:
-        """Return the states of the open slots after the batch; `agents` are the last ones by slot."""
-        rows = list(zip(*[each.names for each in runs], strict=True))
-        texts = list(zip(*[each.symbols for each in runs], strict=True))
-        flags = slot_flags(runs, len(slots.places)) | warned.astype(np.uint8) * np.uint8(WARNED)
-        of_keys = [[runs[place].slice_runs() for place in places] for places in self._sliced.places]
-        sliced = list(slices.after([list(zip(*of_rules, strict=True)) for of_rules in of_keys]))
-        found: dict[str, FollowedSession] = {}
-        for slot in slots.open:
-            # The first one has the place `NO_SYMBOL`.
-            symbols: dict[str | None, int] = {None: NO_SYMBOL}
-            session_id, occurrence = slots.places[slot]
-            found[session_id] = FollowedSession(
-                tables=self.tables,
-                occurrence=occurrence,
-                rows=BETWEEN.join(rows[slot]),
-                lasts=[symbols.setdefault(text, len(symbols) - 1) for text in texts[slot]],
-                flags=flags[slot].tobytes(),
-                symbols=[text for text in symbols if text is not None],
-                agent=agents[slot],
-                sliced=sliced[slot],
-            )
-        return found
 
 
 def _agents(slots: BatchSlots, agents: Sequence[str | None]) -> tuple[tuple[str, ...], list[str | None]]:

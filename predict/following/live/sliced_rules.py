@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+
+import numpy as np
 
 from ....rules.incremental.carried_slices import CarriedSlices, SteppedSlice
 from ....rules.labels.labelled_rows import LabelledRows
+from ....rules.model.arrays import I32
 from .batch_slots import BatchSlots
 from .followed_session import FollowedSession
 from .key_slices import KeySlices
 from .slice_runs import StoredRuns, runs_by_value, slices_of
-
-
-class RuleSlices(NamedTuple):
-    """The slices of a rule's `for_each` in a batch, and the rule's place among the rules with it."""
-
-    slices: KeySlices | None
-    column: int
 
 
 class SlicedRules:
@@ -27,16 +22,14 @@ class SlicedRules:
     """
 
     def __init__(self, keys: Sequence[int | None]) -> None:
-        self._keys = tuple(dict.fromkeys(key for key in keys if key is not None))
+        self._labels = tuple(dict.fromkeys(key for key in keys if key is not None))
+        numbers = {key: number for number, key in enumerate(self._labels)}
+        self.keys: tuple[int | None, ...] = tuple(None if key is None else numbers[key] for key in keys)
+        """The number of the `for_each` of each followed rule."""
         self.places: tuple[tuple[int, ...], ...] = tuple(
-            tuple(place for place, of_rule in enumerate(keys) if of_rule == key) for key in self._keys
+            tuple(place for place, of_rule in enumerate(keys) if of_rule == key) for key in self._labels
         )
         """The places of the rules with each `for_each` among the followed ones."""
-        self._columns = {
-            place: (key, column)
-            for key, places in enumerate(self.places)
-            for column, place in enumerate(places)
-        }
 
     def of_batch(self, labelled: LabelledRows, slots: BatchSlots) -> SlicedBatch:
         """Return the slices of a batch."""
@@ -44,13 +37,14 @@ class SlicedRules:
         before = [none if state is None else slices_of(state, self.places) for state in slots.states]
         members = [
             KeySlices(number, slots, before, labelled.labels.slices[key])
-            for number, key in enumerate(self._keys)
+            for number, key in enumerate(self._labels)
         ]
-        return SlicedBatch(self, before, members)
+        return SlicedBatch(self.places, before, members, slots)
 
     def column(self, place: int) -> tuple[int, int] | None:
         """Return the number of a rule's `for_each` and its place among the rules with it, None without."""
-        return self._columns.get(place)
+        key = self.keys[place]
+        return None if key is None else (key, self.places[key].index(place))
 
     def runs(self, state: FollowedSession) -> Mapping[int, list[tuple[str, StoredRuns]]]:
         """Return by number of a `for_each` the value and the runs of each slice of a state."""
@@ -58,26 +52,35 @@ class SlicedRules:
 
 
 class SlicedBatch:
-    """The slices of a batch; `before` are those of each slot, and `members` has those of each `for_each`."""
+    """The slices of a batch; `before` are those of each slot, and `members` has those of each `for_each`.
+
+    `places` are the rules with each `for_each`, and `keys` has them beside the members. `event_slices` are
+    the members of the rows of slots.
+    """
 
     def __init__(
-        self, rules: SlicedRules, before: Sequence[CarriedSlices], members: Sequence[KeySlices]
+        self,
+        places: Sequence[Sequence[int]],
+        before: Sequence[CarriedSlices],
+        members: Sequence[KeySlices],
+        slots: BatchSlots,
     ) -> None:
-        self._rules, self._before, self._members = rules, before, members
+        self._before, self._members = before, members
+        self.keys = [(of_key, each.members) for of_key, each in zip(places, members, strict=True)]
+        rows: I32 = np.empty((len(members), len(slots.rows)), dtype=np.int32)
+        for key, each in enumerate(members):
+            rows[key] = each.event_slices
+        self.event_slices: I32 = rows
 
-    def of_rule(self, place: int) -> RuleSlices:
-        """Return the slices of the rule at a place."""
-        column = self._rules.column(place)
-        return RuleSlices(None, 0) if column is None else RuleSlices(self._members[column[0]], column[1])
+    def values(self, key: int, member: int) -> Iterator[str]:
+        """Yield the values of the slices that a member of a `for_each` stands for."""
+        return self._members[key].values(member)
 
-    def after(self, runs: Sequence[Sequence[StoredRuns]]) -> Iterator[CarriedSlices]:
+    def after(self, runs: Sequence[Sequence[bytes]]) -> Iterator[CarriedSlices]:
         """Yield the slices of each slot after the batch; `runs` has those of the members by `for_each`."""
         classes: list[dict[int, bytes]] = [{} for _ in self._before]
         stepped: list[list[SteppedSlice]] = [[] for _ in self._before]
         for members, its_runs in zip(self._members, runs, strict=True):
-            for slot, number, data in members.classes(its_runs):
-                classes[slot][number] = data
-            for slot, each in members.stepped(its_runs):
-                stepped[slot].append(each)
+            members.add_after(its_runs, classes, stepped)
         for before, its_classes, its_stepped in zip(self._before, classes, stepped, strict=True):
             yield before.after(its_classes, its_stepped) if before.classes or its_stepped else before

@@ -1,4 +1,4 @@
-"""The bets of a rule on the events of a session in plain Python, by their definition."""
+"""The bets of a rule on the events of a session in plain Python, and the bets of a batch by row."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from math import log
 from typing import NamedTuple
 
 from tracline.predict.detector import RATIOS
+from tracline.predict.drift.bet_sums import BetGroups, BetSum, bet_sums
+from tracline.predict.following.live.session_follower import FollowedBatch, SessionFollower
 from tracline.rules.model.machine import VERDICT_MASK, VIOLATED, Machine
 from tracline.schemas.verdict import Verdict
 
@@ -69,6 +71,14 @@ def _bet(
         gains = [sum(e_value(high, violated, ratio) - 1 for high, violated in taken) for ratio in RATIOS]
         logs = tuple(log(1 + gain / known) for gain in gains)
         yield SlowBet(number, len(taken), sum(violated for _, violated in taken), logs)
+
+
+def bets_by_row(follower: SessionFollower, done: FollowedBatch) -> dict[int, list[BetSum]]:
+    """Return the bets on each row of a batch."""
+    assert done.bets is not None
+    rows = done.bets.rows.tolist()
+    groups = BetGroups(rows, [0] * len(rows), [""] * len(rows))
+    return bet_sums(follower.chain.digest, follower.names, done.bets, groups)
 
 
 def e_value(high: float, violated: bool, ratio: float) -> float:

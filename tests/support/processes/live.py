@@ -120,7 +120,8 @@ def _together(timed: list, random: Random, most: int) -> Iterator[tuple[int, lis
 class Live:
     """A pipeline over the store in `folder`, the time (ns since the epoch), and the batches it wrote.
 
-    `archived_by` may put something before the archive, and `chain` follows risks.
+    `archived_by` may put something before the archive, `chain` follows risks, and `is_compiled` returns that
+    its loops are compiled.
     """
 
     folder: Path
@@ -131,6 +132,7 @@ class Live:
     free_bytes: int = 1 << 40
     chain: FollowedChain | None = None
     archived_by: Callable[[ArchiveSink], ArchiveSink] = lambda archive: archive
+    is_compiled: Callable[[], bool] = lambda: True
 
     def __post_init__(self) -> None:
         self.open()
@@ -146,6 +148,7 @@ class Live:
                 self.opened.enter_context(serve_archive(self.folder / "archive", STORE_ID))
             ),
             on_commit=self.batches.append,
+            is_compiled=self.is_compiled,
         )
         self.pipeline = Pipeline(
             self.store,

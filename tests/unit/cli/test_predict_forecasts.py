@@ -92,6 +92,15 @@ def test_forecasts_are_scored_as_the_chain_is(folder: Path) -> None:
                 assert found[name][key]["value"] == pytest.approx(expected[key]["value"], abs=1e-12)
 
 
+def test_forecasts_of_a_horizon_that_the_chain_lacks_are_scored_alone(folder: Path) -> None:
+    """A note names the option with which the chain is learned that has scores beside them."""
+    documents = [each | {"within": 4} for each in chains_forecasts(folder, "report-it")]
+    done = score(folder, documents, "--format", "json")
+    assert "the chain has no risk within 4 to put beside forecasts: learn it with --within 4" in done.stderr
+    [found] = json.loads(done.stdout)["forecasts"]
+    assert (found["given"]["visits"] > 0, found["chain"]["visits"]) == (True, 0)
+
+
 def test_wrong_forecasts_are_calibrated_by_other_sessions(folder: Path) -> None:
     """Risks three times too high, and none of them: the calibrated ones are nearly as good as the chain's."""
     documents = chains_forecasts(folder, "report-it")

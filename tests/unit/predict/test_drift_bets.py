@@ -34,7 +34,7 @@ from tracline.rules.packs.load import load_packs
 
 from ...support.chains.chains_by_symbol import chain_of, limited, stored_and_read
 from ...support.chains.counted_archives import PACK, random_sessions, rows
-from ...support.chains.slow_bets import e_value, slow_bets
+from ...support.chains.slow_bets import bets_by_row, e_value, slow_bets
 from ...support.chains.slow_counting import SlowSession
 from ...support.event_rows import frame_of
 
@@ -88,15 +88,11 @@ def bets_in_batches(chain: FollowedChain, events: Sequence[dict], random: Random
         states |= stored_and_read(done.states)
         if done.bets is None:
             continue
-        logs, counts = done.bets.logs().tolist(), done.bets.counts.tolist()
-        for (_, rule), its_logs, its_counts in zip(follower.names, logs, counts, strict=True):
-            for row, each, (_, trials, violated) in zip(
-                done.bets.rows.tolist(), its_logs, its_counts, strict=True
-            ):
-                if trials:
-                    key = batch[row]["session_id"], rule, batch[row]["seq"]
-                    assert key not in found
-                    found[key] = trials, violated, tuple(each)
+        for row, sums in bets_by_row(follower, done).items():
+            for each in sums:
+                key = batch[row]["session_id"], each.rule, batch[row]["seq"]
+                assert key not in found
+                found[key] = each.trials, each.violated, each.logs
     return found
 
 

@@ -14,14 +14,13 @@ from tracline.predict.counting.labelled_sessions import LabelledSessions
 from tracline.predict.counting.sequences import SymbolNumbers
 from tracline.predict.counting.symbols import OWN
 from tracline.predict.counting.watched_rules import watch
-from tracline.predict.drift.event_bets import EventBets, bet_values, no_bets
 from tracline.predict.folder.load import load_chain
 from tracline.predict.following.follow_loop import UP
 from tracline.predict.following.followed_chain import followed_chain
 from tracline.predict.following.followed_risks import ContextRisk, FollowedRisks
 from tracline.predict.following.follower import RuleFollower, begun, follow
+from tracline.predict.following.joined_tables import JoinedTables
 from tracline.rules.compiler.compile import compile_rule
-from tracline.rules.engine.kernel_loop import NO_SLICE
 from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs
 
@@ -64,13 +63,13 @@ def followed(
     follower: RuleFollower, sessions: LabelledSessions, random: Random, batches: int
 ) -> list[SlowCrossing]:
     """Return the crossings of sessions whose events come in so many batches, cut at random."""
-    memory, begins = begun(len(sessions.counted), sessions.slice_count), sessions.bounds[:-1].copy()
-    tables = follower.tables()
+    count = 0 if follower.key is None else sessions.slice_count
+    memory = begun(len(sessions.counted), 1, np.array([0, count]))
+    begins = sessions.bounds[:-1].copy()
+    tables = JoinedTables([follower], [None if follower.key is None else 0])
     tables.add(sessions.distinct)
-    slices = np.full(len(sessions.codes), NO_SLICE, dtype=np.int32)
-    if follower.key is not None:
-        slices = np.ascontiguousarray(sessions.slices[:, follower.key])
-    events = sessions.codes, sessions.over, slices
+    keys = [] if follower.key is None else [follower.key]
+    events = sessions.codes, sessions.over, np.ascontiguousarray(sessions.slices[:, keys].T)
     places = {slot: int(place) for slot, place in enumerate(sessions.bounds[:-1])}
     found: list[SlowCrossing] = []
     for batch in range(batches):
@@ -79,11 +78,10 @@ def followed(
             pairs = zip(begins.tolist(), ends.tolist(), strict=True)
             ends = np.array([random.randint(begin, end) for begin, end in pairs], dtype=np.int64)
         spans = begins, ends
-        bets = no_bets(1, np.arange(len(sessions.codes)))
-        of_rule = EventBets(bet_values(follower.risks.next_highs), bets.gains[0], bets.counts[0])
-        crossings = follow(tables.arrays(), follower.risks.threshold, spans, events, memory, of_rule)
+        bets = tables.bets.begin(len(sessions.codes))
+        crossings = follow(tables.arrays(), spans, events, memory, bets)
         begins = ends
-        for event, slot, member, _, level in zip(*map(np.ndarray.tolist, crossings), strict=True):
+        for event, slot, _, member, _, level in zip(*map(np.ndarray.tolist, crossings), strict=True):
             name = sessions.ids[slot], event - places[slot]
             found.append(SlowCrossing(*name, str(member), "up" if level == UP else "down"))
     return sorted(found, key=str)

@@ -19,6 +19,7 @@ from tracline.schemas.paged.page import stored_page
 
 from ...support.chains.chains_by_symbol import chain_of, expected_crossings, limited, stored_and_read
 from ...support.chains.counted_archives import PACK, rows
+from ...support.chains.slow_bets import bets_by_row
 from ...support.chains.slow_counting import SlowEvent, SlowSession
 from ...support.event_rows import frame_of
 
@@ -83,9 +84,8 @@ def followed(
             for each in done.crossings
         }
         assert len(found) == len(done.crossings)
-        assert done.bets is not None
-        bets = done.bets.gains.transpose(1, 0, 2).tolist(), done.bets.counts.transpose(1, 0, 2).tolist()
-        yield batch, states, found, list(zip(*bets, strict=True))
+        bets = bets_by_row(follower, done)
+        yield batch, states, found, [bets.get(row) for row in range(len(batch))]
 
 
 @pytest.mark.slow

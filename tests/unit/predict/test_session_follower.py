@@ -74,8 +74,9 @@ def test_crossings_of_any_batches_are_those_at_once(desk: RuleSet, stored: bool)
 
 
 def test_distinct_events_without_end_are_forgotten(desk: RuleSet, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A follower that begins again with its tables goes on with the same crossings."""
+    """A follower that begins again with its tables or translations goes on with the same crossings."""
     random, sessions, chain = Random(9), random_sessions(30, 9), chain_of(desk)
-    monkeypatch.setattr("tracline.predict.following.live.session_follower.REMEMBERED_MAX", 2)
-    found = in_batches(chain, rows(sessions), random, stored=False)
-    assert set(found) == expected_crossings(desk, sessions)
+    for module in ("run_texts", "session_follower"):
+        monkeypatch.setattr(f"tracline.predict.following.live.{module}.REMEMBERED_MAX", 2)
+        found = in_batches(chain, rows(sessions), random, stored=False)
+        assert set(found) == expected_crossings(desk, sessions)

@@ -51,8 +51,8 @@ class CallMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 Arguments: TypeAlias = tuple[str, str]
 """The arguments of a call as JSON text, and in canonical form."""
 
-messages_in = msgspec.json.Decoder(list[CallMessage]).decode
-"""Returns the messages in a JSON text; raises MsgspecError where they have another form."""
+message_in = msgspec.json.Decoder(CallMessage).decode
+"""Returns the message in a JSON text; raises MsgspecError where it has another form."""
 
 
 def text_of(parts: Sequence[Part]) -> str | None:
