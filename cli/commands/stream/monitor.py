@@ -11,12 +11,12 @@ from typing import NoReturn
 
 import click
 
-from ...cycles import rarely_look_for_cycles
 from ...missing_package import live_error
 from ...options import Command, Several
 from ...settings import session_settings
 from ...signals import stop_event
 from .chains_options import ChainsOptions, chains_options, first_chain
+from .cycles import rarely_look_for_cycles
 from .group import kafka_error
 from .process_options import ProcessOptions, process_options
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from ...cycles import rarely_look_for_cycles
 from ...options import Command
 from ...settings import session_settings
 from ...signals import stop_event
+from .cycles import rarely_look_for_cycles
 from .process_options import ProcessOptions, process_options
 
 TIMEOUT_S = 10.0
