@@ -14,17 +14,17 @@ from typing import Any, Protocol, TypeAlias, cast
 import numpy as np
 import polars as pl
 
-from ...schemas.event import Content, Event, Kind
+from ...schemas.event import Event, Kind
 from ...schemas.frames.events import event_frame
 from ..model.arrays import I64, U64, Mask
-from .missing import FIELDS, MISSING, missing_column
+from .missing import MISSING, missing_in
 
 Column: TypeAlias = list[Any]
 Slices: TypeAlias = tuple[Sequence[str | None], Sequence[bool]]
 """The values of the slices of a `for_each`, and which are unknown: these have no value."""
 
 _CODES = {kind: code for code, kind in enumerate(Kind)}
-_END, _CAPTURED = _CODES[Kind.END], Content.CAPTURED
+_END = _CODES[Kind.END]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +134,8 @@ class ListedEvents:
         return event_frame([self._events[row] for row in rows], names)
 
     def missing(self, row: int) -> dict[str, Any] | None:
-        """Return a row's value of the column `MISSING`, which is computed for this row."""
-        if self._events[row].content is _CAPTURED:
-            return None
-        return self.frame(FIELDS, [row]).select(missing_column())[MISSING][0]
+        """Return a row's value of the column `MISSING`."""
+        return missing_in(self._events[row])
 
 
 class LabelledRows:
