@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from ...schemas.dialects.names.opentelemetry_1_41 import SCOPE_NAME
-from ...schemas.event import Content, Kind
+from ...schemas.event import Content, Event, Kind
 from ...schemas.instrumentations.missing import Missing
 
 MISSING = "missing"
@@ -52,6 +52,32 @@ def _named(tool_is_null: pl.Expr, content_is_null: pl.Expr, content: str) -> pl.
         .then(pl.lit("tool name"))
         .otherwise(pl.lit(content))
     )
+
+
+def missing_in(event: Event) -> dict[str, Any] | None:
+    """Return the value of the column for one event: a Polars expression costs 2 ms, whatever the rows."""
+    if event.content is Content.CAPTURED or event.kind is Kind.END:
+        return None
+    tool_is_null, args_are_null = event.tool is None, event.args is None
+    match event.kind:
+        case Kind.TOOL_CALL:
+            field = _name_of(tool_is_null, args_are_null, "arguments")
+        case Kind.TOOL_RESULT if args_are_null and not tool_is_null and event.result is not None:
+            field = "arguments"
+        case Kind.TOOL_RESULT:
+            field = _name_of(tool_is_null, event.result is None, "result")
+        case Kind.UNKNOWN:
+            field = "messages"
+        case _:
+            field = "message text"
+    return {"content": event.content.value, "field": field, "scope": event.attributes.get(SCOPE_NAME)}
+
+
+def _name_of(tool_is_null: bool, content_is_null: bool, content: str) -> str:
+    """Return the name of what a call or a result lacks, as `_named`."""
+    if not tool_is_null:
+        return content
+    return f"tool name and {content}" if content_is_null else "tool name"
 
 
 def missing_of(value: dict[str, Any] | None) -> Missing | None:

@@ -56,7 +56,7 @@ PROCESS = "monitor"
 DEAD_LETTER_CODES = ("damaged", "internal", "session-held")
 """The codes of the monitor's dead letters beside those of span data."""
 PULSE_S = 0.2
-STOP_S = 10.0
+STOP_S = 20.0
 """The time that the messages in hand, and the last commit, may take when the process stops."""
 
 

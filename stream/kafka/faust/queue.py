@@ -10,8 +10,11 @@ from ...error import StreamError
 
 QUEUED_MESSAGES_MAX = 512
 """Messages of all partitions that wait to be judged."""
-QUEUED_BYTES_MAX = 8 << 20
-"""Bytes of the messages that wait; a larger message waits alone."""
+QUEUED_BYTES_MAX = 24 << 20
+"""Bytes of the messages that wait; a larger message waits alone.
+
+They are judged together, in two seconds where the process has a core to itself.
+"""
 
 
 class MessageQueue:
