@@ -14,15 +14,8 @@ from numpy.typing import NDArray
 from ..dialects.names import scopes
 from ..otlp.single import scope_of
 from ..otlp.wire import header
-from ..sessions.late_ends import whole_end
-from ..sessions.span_reading import SpanReading
-from ..span_content import SpanRole
-from ..walk.locate import ROWS, LocatedRequests, PlacedSpan, scope_name_of, sender_in, unread
-from ..walk.request_loops import SPANS
-from ..walk.single_span import NotRead
-from ..walk.wire_loops import FULL
-from . import columns
-from .columns import (
+from ..plain_readings import columns
+from ..plain_readings.columns import (
     FIRST,
     LAST_END,
     LATEST,
@@ -37,7 +30,15 @@ from .columns import (
     SPAN,
     SPAN_STOP,
 )
-from .reading_loops import SLOTS
+from ..plain_readings.reading_loops import SLOTS
+from ..sessions.late_ends import whole_end
+from ..sessions.span_reading import SpanReading
+from ..span_content import SpanRole
+from ..walk.flat_span import ODD_SCOPES
+from ..walk.locate import ROWS, LocatedRequests, PlacedSpan, scope_name_of, sender_in, unread
+from ..walk.request_loops import SPANS
+from ..walk.single_span import NotRead
+from ..walk.wire_loops import FULL
 from .request_loops import read_requests
 
 SIZE_MAX = 1 << 20
@@ -216,7 +217,9 @@ class PlainRequests:
         data = self.walked.data
         trace, resource, resource_stop, scope, scope_stop = self._places[number]
         name, version = self._scope(data[scope:scope_stop])
-        _, first, stop, chars, read = self._runs[number]
+        _, first, stop, chars, read, is_flat = self._runs[number]
+        if is_flat and name in ODD_SCOPES:
+            raise NotRead
         sender = self._sender(data[resource:resource_stop])
         if sender:
             self.readings[first:stop, columns.SENDER] = sender

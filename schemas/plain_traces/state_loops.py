@@ -10,10 +10,7 @@ import msgspec
 from ..compiled import compiled
 from ..dialects.span_facts import UNNAMED_ERROR
 from ..event import Content
-from ..sessions.span_reading import SpanReading
-from ..sessions.trace import OpenTrace, Trace
-from ..span_content import INPUT, OUTPUT, SpanContent, SpanRole, ToolCall
-from .columns import (
+from ..plain_readings.columns import (
     ANSWER,
     ARGUMENTS,
     CALL,
@@ -55,6 +52,9 @@ from .columns import (
     TRACE,
     UNNAMED,
 )
+from ..sessions.span_reading import SpanReading
+from ..sessions.trace import OpenTrace, Trace
+from ..span_content import INPUT, OUTPUT, SpanContent, SpanRole, ToolCall
 from .pack_loops import (
     put,
     put_byte,
