@@ -90,7 +90,7 @@ class PlainRun(msgspec.Struct, frozen=True, gc=False):
 
 
 class WaitingRun(msgspec.Struct, frozen=True, gc=False):
-    """A run that waits longer than its batch: its record, its rows, and its sender.
+    """A run that waits longer than its batch: its record, its rows, its sender, and the characters it counts.
 
     The offsets in the rows are greater than those in the record: by `begin`, those of resource and scope by
     numbers of their own.
@@ -102,6 +102,7 @@ class WaitingRun(msgspec.Struct, frozen=True, gc=False):
     scope_begin: int
     readings: NDArray[np.int64]
     sender: SenderFacts
+    chars: int
 
 
 class PlainRequest(msgspec.Struct, frozen=True, gc=False):
@@ -165,10 +166,12 @@ class PlainRequest(msgspec.Struct, frozen=True, gc=False):
         rows = batch.readings[run.first : run.stop].copy()
         cut = _cut(batch.walked.data, rows) if self.is_mixed else None
         if cut is None:
-            return WaitingRun(self.record, begin, begin, begin, rows, batch.senders[run.sender])
+            return WaitingRun(self.record, begin, begin, begin, rows, batch.senders[run.sender], run.chars)
         data, begin, resource_begin, scope_begin = cut
         record = msgspec.structs.replace(self.record, data=data)
-        return WaitingRun(record, begin, resource_begin, scope_begin, rows, batch.senders[run.sender])
+        return WaitingRun(
+            record, begin, resource_begin, scope_begin, rows, batch.senders[run.sender], run.chars
+        )
 
 
 class PlainRequests:

@@ -212,7 +212,7 @@ def test_recordings() -> None:
     assert plain == PLAIN
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(6))
 def test_where_little_room_is_left(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too many characters wait, few traces are remembered, or messages are small."""
     random = Random(f"room {seed}")
@@ -222,3 +222,4 @@ def test_where_little_room_is_left(seed: int, monkeypatch: pytest.MonkeyPatch) -
     pair = Pair(LATENESS, 30_000)
     run(pair, load(seed, 0.05), random, restarts=0.05)
     assert pair.counts["plain"]
+    assert pair.counts["remembered as bytes"]
