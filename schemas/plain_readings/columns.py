@@ -19,8 +19,9 @@ ROLE, CLAIMS, CAPTURED, LACKS, ENDS, NESTED, OWN, REQUEST = range(13, 21)
 """`NESTED` is `MISSING` without the attribute, `REQUEST` the size of a request of the span alone."""
 ERROR, SESSION, NAME, MODEL, ANSWER, CALL, TOOL_NAME, ARGUMENTS = range(21, 37, 2)
 """Texts; `NAME` is the agent's, `ANSWER` the id of a model's answer."""
-FLAT, READING_COLUMNS = 37, 38
-"""Whether a span has a convention with flattened messages; columns of a reading."""
+FLAT, COMPACT, READING_COLUMNS = range(37, 40)
+"""Whether a span has a convention with flattened messages, and the size of its arguments as compact JSON,
+`MISSING` where they stay as they are."""
 
 READING_OF, FIRST, STOP, CHARS, READ, FLAT_READ = range(6)
 """Columns of a run: consecutive spans of one trace, resource and scope in a request. The number of the

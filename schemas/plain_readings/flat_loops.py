@@ -14,7 +14,8 @@ from ..walk import keys
 from ..walk.json_loops import OBJECT
 from ..walk.single_span import QUOTED_MAX
 from ..walk.wire_loops import AT, KIND, SIZE, TEXT
-from .columns import ANSWER, ARGUMENTS, CALL, FLAT, MISSING, NAME, TOOL_NAME
+from .argument_loops import own_arguments
+from .columns import ANSWER, ARGUMENTS, CALL, COMPACT, FLAT, MISSING, NAME, TOOL_NAME
 from .role_loops import NO_HALF, ODD_HALF, note_conversation, note_other, note_run
 from .text_loops import NAME_MAX, REDACTED, is_of, joined, may_be_hidden, take_model, take_name
 
@@ -29,6 +30,7 @@ _OI_MODELS = (keys.OI_RESPONSE_MODEL, keys.OI_MODEL, keys.OI_REQUEST_MODEL)
 _NO_FILLERS = (_REQUEST_MODEL, _RESPONSE_MODEL, _RESPONSE_ID)
 _INPUT_VALUE, _OUTPUT_VALUE = keys.INPUT_VALUE, keys.OUTPUT_VALUE
 _OI_TOOL, _OI_CALL_ID, _OI_TOOL_ID = keys.OI_TOOL, keys.OI_CALL_ID, keys.OI_TOOL_ID
+_OI_PARAMETERS, _OI_NODE, _OI_NODE_ID = keys.OI_PARAMETERS, keys.OI_NODE, keys.OI_NODE_ID
 _TL_REQUEST, _TL_ENTITY = keys.TL_REQUEST, keys.TL_ENTITY
 _TL_INPUT, _TL_OUTPUT = keys.TL_INPUT, keys.TL_OUTPUT
 _LLM, _OI_TOOLS, _OI_AGENTS = joined([oi.LLM]), joined([oi.TOOL]), joined([oi.AGENT])
@@ -101,7 +103,10 @@ def _read_openinference(b: Any, base: Any, facts: Any, of_slot: Any, readings: A
     if not is_agent:
         note_other(readings, n)
         return True
-    if has_messages or (of_slot[_AGENTS] != MISSING and of_slot[_AGENTS + 1] != MISSING):
+    agent = of_slot[_AGENTS + 1]
+    is_named = agent != MISSING and facts[agent, KIND] == TEXT and facts[agent, SIZE] > 0
+    is_node = of_slot[_OI_NODE] != MISSING or of_slot[_OI_NODE_ID] != MISSING
+    if has_messages or (is_named and of_slot[_AGENTS] != MISSING) or (is_node and not is_named):
         return False
     asked = _value(b, base, facts, of_slot[_INPUT_VALUE])
     answered = _value(b, base, facts, of_slot[_OUTPUT_VALUE])
@@ -184,6 +189,8 @@ def _read_tool(b: Any, base: Any, facts: Any, of_slot: Any, readings: Any, n: An
     tool = of_slot[_OI_TOOL]
     if tool == MISSING or facts[tool, KIND] != TEXT or not 0 < facts[tool, SIZE] <= NAME_MAX:
         return False
+    if of_slot[_OI_PARAMETERS] != MISSING and of_slot[_INPUT_VALUE] == MISSING:
+        return False
     if not take_name(base, facts, tool, readings, n, TOOL_NAME):
         return False
     if not take_name(base, facts, of_slot[_OI_CALL_ID], readings, n, CALL):
@@ -252,11 +259,7 @@ def _read_openllmetry(b: Any, base: Any, facts: Any, of_slot: Any, readings: Any
     if is_odd or ((is_tool or is_agent) and has_fillers):
         return ODD
     if is_tool:
-        is_usual = take_name(base, facts, of_slot[_TL_ENTITY], readings, n, TOOL_NAME)
-        given, answer = of_slot[_TL_INPUT], of_slot[_TL_OUTPUT]
-        if not is_usual or (given != MISSING and not _is_own_text(b, base, facts, given)):
-            return ODD
-        return READ if _read_run(b, base, facts, given, answer, readings, n) else ODD
+        return READ if _read_entity(b, base, facts, of_slot, readings, n) else ODD
     if is_agent:
         if of_slot[_TL_INPUT] != MISSING or of_slot[_TL_OUTPUT] != MISSING:
             return ODD
@@ -267,9 +270,22 @@ def _read_openllmetry(b: Any, base: Any, facts: Any, of_slot: Any, readings: Any
 
 
 @compiled
-def _is_own_text(b: Any, base: Any, facts: Any, i: Any) -> Any:
-    """Return whether the arguments of a tool are the text itself, since it is no object."""
-    return facts[i, KIND] == TEXT and (facts[i, SIZE] == 0 or not _may_be_object(b[base + facts[i, AT]]))
+def _read_entity(b: Any, base: Any, facts: Any, of_slot: Any, readings: Any, n: Any) -> Any:
+    """Note the run of a tool of OpenLLMetry's conventions; return whether it is usual."""
+    if not take_name(base, facts, of_slot[_TL_ENTITY], readings, n, TOOL_NAME):
+        return False
+    given = of_slot[_TL_INPUT]
+    if not _read_run(b, base, facts, given, of_slot[_TL_OUTPUT], readings, n):
+        return False
+    if given == MISSING or facts[given, SIZE] == 0:
+        return True
+    at = base + facts[given, AT]
+    if facts[given, KIND] == TEXT:
+        return not _may_be_object(b[at])
+    begin, stop, size = own_arguments(b, at, at + facts[given, SIZE])
+    readings[n, ARGUMENTS], readings[n, ARGUMENTS + 1] = begin, stop - begin
+    readings[n, COMPACT] = size
+    return begin != MISSING
 
 
 @compiled

@@ -33,6 +33,7 @@ from .columns import (
     ANSWER,
     ARGUMENTS,
     CALL,
+    COMPACT,
     ENDS,
     ERROR,
     MISSING,
@@ -212,7 +213,7 @@ def read_facts(
     """
     for column in range(ERROR, ARGUMENTS + 2, 2):
         readings[n, column], readings[n, column + 1] = 0, MISSING
-    readings[n, OWN] = 0
+    readings[n, OWN], readings[n, COMPACT] = 0, MISSING
     if not _read_names(base, facts, first, stop, of_slot, readings, n):
         return False
     if not _read_error(base, state, facts, of_slot, readings, n):

@@ -82,12 +82,13 @@ def _openinference(data: bytes, found: Facts, error: str | None) -> RoleFacts:
         return _oi_tool(data, found, error)
     if kind != oi.AGENT:
         return OTHER if error is None else FAILED_OTHER
-    if has_messages:
+    agent = _first_string(data, found, (_OI_AGENT,))
+    if has_messages or (agent is None and (keys.OI_NODE in found or keys.OI_NODE_ID in found)):
         raise Odd
     given = _attributes(data, found, _OI_VALUES)
     asked = openinference.valued(given, oi.INPUT_VALUE, oi.INPUT_TYPE, Role.USER, ABSENT)
     answered = openinference.valued(given, oi.OUTPUT_VALUE, oi.OUTPUT_TYPE, Role.ASSISTANT, ABSENT)
-    return _agent(asked, answered, error, _first_string(data, found, (_OI_AGENT,)))
+    return _agent(asked, answered, error, agent)
 
 
 def _oi_call(data: bytes, found: Facts, error: str | None) -> RoleFacts:
@@ -104,7 +105,7 @@ def _oi_call(data: bytes, found: Facts, error: str | None) -> RoleFacts:
 def _oi_tool(data: bytes, found: Facts, error: str | None) -> RoleFacts:
     """Return a tool's run with the name of the tool."""
     tool = None if keys.OI_TOOL not in found else name_in(data, found[keys.OI_TOOL])
-    if tool is None:
+    if tool is None or (keys.OI_PARAMETERS in found and keys.INPUT_VALUE not in found):
         raise Odd
     ids = (name_in(data, found[slot]) for slot in (keys.OI_CALL_ID, keys.OI_TOOL_ID) if slot in found)
     call_id = next((call_id for call_id in ids if call_id is not None), None)

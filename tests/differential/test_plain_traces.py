@@ -36,22 +36,18 @@ SETTINGS = {
 RATES = {"plain": 0.0, "some": 0.03, "many": 0.25}
 SHARE = {"plain": 0.6, "some": 0.3, "many": 0.05}
 """The least share of candidates that are of plain traces, by the rate of what is unusual."""
-FLAT_SHARE = {Dialect.OPENINFERENCE: 0.5, Dialect.OPENLLMETRY: 0.1}
+FLAT_SHARE = {Dialect.OPENINFERENCE: 0.5, Dialect.OPENLLMETRY: 0.3}
 """The part of these shares in conventions with flattened messages."""
 SEEDS = 4
 PLAIN = {
-    *(
-        "anthropic-openinference",
-        "anthropic-openllmetry",
-        "google-adk",
-        "google-adk-events",
-        "openai-opentelemetry",
-    ),
-    *("openai-opentelemetry-default", "openai-opentelemetry-events", "pydantic-ai-5", "semantic-kernel"),
-    "vercel-ai-7",
+    *("anthropic-openinference", "anthropic-openllmetry", "google-adk", "google-adk-events"),
+    *("litellm-openinference", "openai-agents-openinference-responses", "openai-openinference"),
+    *("openai-openinference-responses", "openai-opentelemetry", "openai-opentelemetry-default"),
+    *("openai-opentelemetry-events", "pydantic-ai-5", "semantic-kernel", "vercel-ai-7"),
 }
-DOUBLED = {"anthropic-openinference", "anthropic-openllmetry"}
 """Recordings of which all requests are plain; `benchmarks/walk.py` names the others, with the reasons."""
+DOUBLED = {"anthropic-openinference", "anthropic-openllmetry"}
+"""Those of them with two spans for each call."""
 
 
 class Pair:
