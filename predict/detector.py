@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 RATIOS = (2.0, 3.0, 5.0, 10.0)
 """The alternatives, as multiples of the tolerated rate."""
@@ -65,8 +67,7 @@ class Tolerated:
         assert 0 <= self.dispersion < math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class DetectorState:
+class DetectorState(msgspec.Struct, frozen=True, gc=False):
     """The state of one detector, as plain data.
 
     `evidence` is log M of each ratio, empty before the first tick. `drift` is the cumulative sum of log e of
@@ -108,8 +109,7 @@ class Alarm:
         return self.violating / self.applicable
 
 
-@dataclass(frozen=True, slots=True)
-class DetectorTick:
+class DetectorTick(msgspec.Struct, frozen=True, gc=False):
     """The counts of a tick, the mean tolerated rate of its trials, and the log e-value of each ratio.
 
     The trials may have tolerated rates of their own: e-values of trials after one another multiply, so their
@@ -196,7 +196,7 @@ def _watch(
         counts = state.ticks, state.violating, state.applicable
         return DetectorState(evidence, state.drift, *counts, state.firing, state.recovery, state.silent), None
     alarm = _alarm(AlarmState.FIRED, state, tolerated)
-    return replace(state, evidence=(), firing=True, recovery=NO_EVIDENCE, silent=0), alarm
+    return msgspec.structs.replace(state, evidence=(), firing=True, recovery=NO_EVIDENCE, silent=0), alarm
 
 
 def _recover(
@@ -209,7 +209,7 @@ def _recover(
     """
     recovery = _plus_one(state.recovery) - least
     if recovery < math.log(settings.resolve_ticks):
-        return replace(state, recovery=recovery, silent=0), None
+        return msgspec.structs.replace(state, recovery=recovery, silent=0), None
     return DetectorState(), _alarm(AlarmState.RESOLVED, state, tolerated)
 
 
@@ -220,7 +220,7 @@ def _silence(
     if not state.firing:
         return state, None
     if state.silent + 1 < settings.stale_ticks:
-        return replace(state, silent=state.silent + 1), None
+        return msgspec.structs.replace(state, silent=state.silent + 1), None
     return DetectorState(), _alarm(AlarmState.RESOLVED, state, tolerated)
 
 
