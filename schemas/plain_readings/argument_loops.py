@@ -88,15 +88,15 @@ def _has_repeats(b: Any, at: Any, stop: Any) -> Any:
     place = first
     while b[place] == _QUOTE:
         behind = _behind_text(b, place)
-        other = first
-        while other < place:
-            other_behind = _behind_text(b, other)
-            is_same = other_behind - other == behind - place
+        earlier = first
+        while earlier < place:
+            earlier_behind = _behind_text(b, earlier)
+            is_same = earlier_behind - earlier == behind - place
             for k in range(behind - place if is_same else 0):
-                is_same &= b[other + k] == b[place + k]
+                is_same &= b[earlier + k] == b[place + k]
             if is_same:
                 return True
-            other = _next(b, other_behind, stop)
+            earlier = _next(b, earlier_behind, stop)
         count += 1
         place = _next(b, behind, stop)
     return count > MEMBERS_MAX

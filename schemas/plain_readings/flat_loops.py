@@ -11,13 +11,11 @@ from ..compiled import compiled
 from ..dialects.names import openinference_0_1 as oi
 from ..dialects.names import openllmetry_0_4 as tl
 from ..walk import keys
-from ..walk.json_loops import OBJECT
-from ..walk.single_span import QUOTED_MAX
 from ..walk.wire_loops import AT, KIND, SIZE, TEXT
 from .argument_loops import own_arguments
 from .columns import ANSWER, ARGUMENTS, CALL, COMPACT, FLAT, MISSING, NAME, TOOL_NAME
-from .role_loops import NO_HALF, ODD_HALF, note_conversation, note_other, note_run
-from .text_loops import NAME_MAX, REDACTED, is_of, joined, may_be_hidden, take_model, take_name
+from .role_loops import NO_HALF, ODD_HALF, note_conversation, note_other, take_run
+from .text_loops import NAME_MAX, REDACTED, is_of, joined, take_model, take_name
 
 READ, ODD, UNDECIDED = range(3)
 """Results: the span is read, only the dialects can read it, or GenAI's conventions decide."""
@@ -205,19 +203,12 @@ def _read_tool(b: Any, base: Any, facts: Any, of_slot: Any, readings: Any, n: An
 @compiled
 def _read_run(b: Any, base: Any, facts: Any, given: Any, answer: Any, readings: Any, n: Any) -> Any:
     """Note the arguments and the result of a tool; return whether they are usual."""
-    if given != MISSING:
-        kind, at, size = facts[given, KIND], base + facts[given, AT], facts[given, SIZE]
-        if (kind != TEXT and kind != OBJECT) or is_of(b, at, size, REDACTED):
-            return False
-        readings[n, ARGUMENTS], readings[n, ARGUMENTS + 1] = at, size
     if answer != MISSING:
         at, size = base + facts[answer, AT], facts[answer, SIZE]
-        if facts[answer, KIND] != TEXT or (size <= QUOTED_MAX and may_be_hidden(b, at, size)):
+        is_text = facts[answer, KIND] == TEXT and size > 0
+        if is_text and _may_be_object(b[at]) and _has_meaning(b, at, at + size):
             return False
-        if size > 0 and _may_be_object(b[at]) and _has_meaning(b, at, at + size):
-            return False
-    note_run(readings, n, given != MISSING, answer != MISSING)
-    return True
+    return take_run(b, base, facts, given, answer, readings, n)
 
 
 @compiled

@@ -14,8 +14,7 @@ from ..dialects.names import frameworks as fw
 from ..dialects.names import opentelemetry_1_41 as otel
 from ..dialects.session_key import CONVERSATIONS
 from ..walk import keys
-from ..walk.json_loops import EMPTY, FULL, OBJECT
-from ..walk.single_span import QUOTED_MAX
+from ..walk.json_loops import EMPTY, FULL
 from ..walk.wire_loops import (
     AT,
     FAILED,
@@ -45,8 +44,8 @@ from .columns import (
     UNNAMED,
 )
 from .flat_loops import READ, UNDECIDED, read_flat
-from .role_loops import NO_HALF, ODD_HALF, note_conversation, note_other, note_run
-from .text_loops import NAME_MAX, REDACTED, is_of, joined, may_be_hidden, take_model, take_name
+from .role_loops import NO_HALF, ODD_HALF, note_conversation, note_other, take_run
+from .text_loops import NAME_MAX, is_of, joined, take_model, take_name
 
 SLOTS = keys.SESSION
 """The number of slots of lists, of single attributes and of agents, by which facts are looked up."""
@@ -159,17 +158,8 @@ def _read_conversation(base: Any, facts: Any, of_slot: Any, is_agent: Any, readi
 @compiled
 def _read_run(b: Any, base: Any, facts: Any, of_slot: Any, readings: Any, n: Any) -> Any:
     """Note what a tool's span has; return whether it is usual."""
-    given, answer = of_slot[_ARGUMENTS], of_slot[_RESULT]
-    if given != MISSING:
-        kind, at, size = facts[given, KIND], base + facts[given, AT], facts[given, SIZE]
-        if (kind != TEXT and kind != OBJECT) or is_of(b, at, size, REDACTED):
-            return False
-        readings[n, ARGUMENTS], readings[n, ARGUMENTS + 1] = at, size
-    if answer != MISSING:
-        at, size = base + facts[answer, AT], facts[answer, SIZE]
-        if facts[answer, KIND] != TEXT or (size <= QUOTED_MAX and may_be_hidden(b, at, size)):
-            return False
-    note_run(readings, n, given != MISSING, answer != MISSING)
+    if not take_run(b, base, facts, of_slot[_ARGUMENTS], of_slot[_RESULT], readings, n):
+        return False
     if not take_name(base, facts, of_slot[_CALL_SLOT], readings, n, CALL):
         return False
     return take_name(base, facts, of_slot[_TOOL_SLOT], readings, n, TOOL_NAME)

@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiled import compiled
+from ..walk.json_loops import OBJECT
+from ..walk.single_span import QUOTED_MAX
+from ..walk.wire_loops import AT, KIND, SIZE, TEXT
 from .columns import (
     AGENT,
+    ARGUMENTS,
     BOTH_HALVES,
     CAPTURED,
     CHAT,
@@ -20,6 +24,7 @@ from .columns import (
     ROLE,
     TOOL,
 )
+from .text_loops import REDACTED, is_of, may_be_hidden
 
 NO_HALF, ODD_HALF = -1, -2
 """A half of a conversation that is absent, and one that only the dialects can read."""
@@ -46,10 +51,23 @@ def note_conversation(readings: Any, n: Any, asked: Any, answered: Any, is_agent
 
 
 @compiled
-def note_run(readings: Any, n: Any, has_arguments: Any, has_result: Any) -> None:
-    """Note a tool's run, whose arguments and result are captured where they are there."""
-    missing = (0 if has_arguments else INPUT_HALF) | (0 if has_result else OUTPUT_HALF)
+def take_run(b: Any, base: Any, facts: Any, given: Any, answer: Any, readings: Any, n: Any) -> Any:
+    """Note a tool's run with its arguments, and whether there is a result; return whether both are usual.
+
+    They are captured where they are there.
+    """
+    missing = (INPUT_HALF if given == MISSING else 0) | (OUTPUT_HALF if answer == MISSING else 0)
+    if given != MISSING:
+        kind, at, size = facts[given, KIND], base + facts[given, AT], facts[given, SIZE]
+        if (kind != TEXT and kind != OBJECT) or is_of(b, at, size, REDACTED):
+            return False
+        readings[n, ARGUMENTS], readings[n, ARGUMENTS + 1] = at, size
+    if answer != MISSING:
+        at, size = base + facts[answer, AT], facts[answer, SIZE]
+        if facts[answer, KIND] != TEXT or (size <= QUOTED_MAX and may_be_hidden(b, at, size)):
+            return False
     readings[n, LACKS] = missing
-    if readings[n, ERROR + 1] != MISSING and has_arguments:
+    if readings[n, ERROR + 1] != MISSING and given != MISSING:
         missing &= INPUT_HALF
     readings[n, ROLE], readings[n, CAPTURED], readings[n, CLAIMS] = TOOL, BOTH_HALVES & ~missing, 1
+    return True

@@ -48,15 +48,15 @@ def test_dropped_attributes_are_located_as_they_are_read(dialect: Dialect) -> No
 
 
 def without_attributes(data: bytes, random: Random) -> bytes:
-    """Return a request in which spans lack some attributes, and may have many others in their place."""
+    """Return a request in which spans lack some attributes, and may have many more in their place."""
     request = TracesData.FromString(data)
     for resource in request.resource_spans:
         for scope in resource.scope_spans:
             for span in scope.spans:
-                kept = [pair for pair in span.attributes if random.random() > 0.15]
-                span.dropped_attributes_count = random.choice((0, 0, 0, len(span.attributes) - len(kept)))
-                others = random.choice((0, 0, 0, 128 - len(kept), 129))
-                added = [KeyValue(key=f"app.{n}", value=AnyValue(string_value="x")) for n in range(others)]
+                left = [pair for pair in span.attributes if random.random() > 0.15]
+                span.dropped_attributes_count = random.choice((0, 0, 0, len(span.attributes) - len(left)))
+                more = random.choice((0, 0, 0, 128 - len(left), 129))
+                added = [KeyValue(key=f"app.{n}", value=AnyValue(string_value="x")) for n in range(more)]
                 del span.attributes[:]
-                span.attributes.extend([*kept, *added])
+                span.attributes.extend([*left, *added])
     return request.SerializeToString()
