@@ -275,6 +275,25 @@ def test_rows_in_any_order_with_repeats() -> None:
         assert set(live.changes) == changes
 
 
+def test_rows_that_are_nearly_in_order() -> None:
+    """Neighbours have changed places, each row comes twice, or a session's last occurrence comes first."""
+    events = random_sessions(Random(6), 2, 14)
+    lines, changes = at_once(COMPILED, events, satisfied=True)
+    by_session = sorted(events, key=lambda event: (event.session_id, event.occurrence))
+    batches = [sorted(by_session, key=lambda event: (event.session_id, -event.occurrence))]
+    batches.append([event for event in by_session for _ in range(2)])
+    for place in range(len(events) - 1):
+        mixed = [*by_session]
+        mixed[place : place + 2] = mixed[place + 1], mixed[place]
+        batches.append(mixed)
+    assert len({(event.session_id, event.occurrence) for event in events}) > 3
+    for batch in batches:
+        live = Live(COMPILED, satisfied=True)
+        live.judge([batch])
+        assert live.lines == lines
+        assert set(live.changes) == changes
+
+
 @pytest.mark.parametrize("place", range(18))
 def test_each_rule_alone(place: int) -> None:
     """A rule set of one rule, so that no place of its layout hides another."""
