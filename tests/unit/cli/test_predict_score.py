@@ -159,7 +159,7 @@ def test_another_agent_has_the_risks_of_any_other(folder: Path) -> None:
     for name, agents in (("known", ("one", "two")), ("other", ("three",))):
         draw, rows = Random(name), list[dict]()
         for number in range(120):
-            agent, texts = draw.choice(agents), draw.choices("a a q p".split(), k=6)
+            agent, texts = draw.choice(agents), draw.choices("aaqp", k=6)
             rows += session(f"{name}{number:03}", *(user(text, agent=agent) for text in texts))
         write(folder / name / "events.parquet", rows)
     by = folder / "by.chain"
@@ -173,7 +173,9 @@ def test_another_agent_has_the_risks_of_any_other(folder: Path) -> None:
     expected = load_chain(by).risk("desk", "answered", agent="three", **context)
     assert expected is not None
     assert risks["risk_5"].to_list() == [expected.risk] * 120
-    done = predict("explain", by, folder / "other", "--session", "other000", "--rule", "answered", "--at", "0")
+    done = predict(
+        "explain", by, folder / "other", "--session", "other000", "--rule", "answered", "--at", "0"
+    )
     assert f"after event 0 the risk is {expected.risk:.0%}".replace("%", " %") in done.stdout
 
 
