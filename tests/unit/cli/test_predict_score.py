@@ -188,8 +188,8 @@ def test_an_explanation_names_the_way_and_the_next_event(folder: Path) -> None:
     assert document["session"] == "s000"
     text = predict("explain", folder / "bad.chain", folder / "bad", "--session", "s000").stdout
     assert "likeliest ways to a verdict" in text
-    one = ("explain", folder / "bad.chain", folder / "bad", "--session", "s000", "--paths", "1")
-    assert "the likeliest way to a verdict, " in predict(*one).stdout
+    shortest = ("explain", folder / "bad.chain", folder / "bad", "--session", "s000", "--paths", "1")
+    assert "the likeliest way to a verdict, " in predict(*shortest).stdout
     missing = predict("explain", folder / "bad.chain", folder / "bad", "--session", "nobody")
     assert missing.exit_code == 2
 
