@@ -18,6 +18,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import exp, log1p
 
 import msgspec
 
@@ -188,7 +189,7 @@ def _watch(
 ) -> tuple[DetectorState, Alarm | None]:
     """Add evidence for an alarm, while there is none."""
     before = state.evidence if len(state.evidence) == len(logs) else (NO_EVIDENCE,) * len(logs)
-    evidence = tuple([log + _plus_one(old) for log, old in zip(logs, before, strict=True)])
+    evidence = tuple([log + more for log, more in zip(logs, _plus_one(before), strict=True)])
     limit = math.log(settings.arl_ticks)
     # The mixture is at most the greatest evidence.
     is_calm = state.violating < settings.violating_min or max(evidence) < limit or mixture(evidence) < limit
@@ -207,7 +208,7 @@ def _recover(
     This is the reverse e-detector: the inverse likelihood ratio has an expectation of at most 1 whenever the
     rate is that of the least ratio or above.
     """
-    recovery = _plus_one(state.recovery) - least
+    recovery = _plus_one((state.recovery,))[0] - least
     if recovery < math.log(settings.resolve_ticks):
         return msgspec.structs.replace(state, recovery=recovery, silent=0), None
     return DetectorState(), _alarm(AlarmState.RESOLVED, state, tolerated)
@@ -228,6 +229,6 @@ def _alarm(kind: AlarmState, state: DetectorState, tolerated: float) -> Alarm:
     return Alarm(kind, state.ticks, state.violating, state.applicable, tolerated)
 
 
-def _plus_one(log: float) -> float:
-    """Return log(M + 1), from log M."""
-    return max(log, 0.0) + math.log1p(math.exp(-abs(log)))
+def _plus_one(logs: Sequence[float]) -> list[float]:
+    """Return the logarithm of M + 1, from that of each M."""
+    return [(log if log > 0.0 else 0.0) + log1p(exp(-abs(log))) for log in logs]

@@ -50,7 +50,7 @@ class DriftDetector(msgspec.Struct, frozen=True, array_like=True):
         """Return the state before a tick: that after the open one where it is an earlier one."""
         if tick <= self.tick:
             return self.state
-        logs = tuple(log / LOG_ONE for log in self.logs)
+        logs = tuple([log / LOG_ONE for log in self.logs])
         state, _ = step_tick(self.state, DetectorTick(self.violated, self.trials, 0.0, logs), SETTINGS)
         return state
 
@@ -58,7 +58,7 @@ class DriftDetector(msgspec.Struct, frozen=True, array_like=True):
         """Return the detector after these bets."""
         if bets.tick > self.tick:
             return DriftDetector(bets.tick, bets.trials, bets.violated, bets.logs, self.settled(bets.tick))
-        logs = tuple(before + log for before, log in zip(self.logs, bets.logs, strict=True))
+        logs = tuple([before + log for before, log in zip(self.logs, bets.logs, strict=True)])
         counts = self.trials + bets.trials, self.violated + bets.violated
         return DriftDetector(self.tick, *counts, logs, self.state)
 

@@ -145,6 +145,14 @@ class RowArrays:
         self._columns = columns
 
     @cached_property
+    def sessions(self) -> tuple[I64, list[str]]:
+        """Return the number of each row's session, and the ids of sessions by number."""
+        numbers: dict[str, int] = {}
+        names = self._columns.column("session_id")
+        codes = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
+        return codes, list(numbers)
+
+    @cached_property
     def occurrences(self) -> I64:
         """Return the occurrences, in nanoseconds since the epoch."""
         return np.array(self._columns.column("occurrence"), dtype=np.int64)
@@ -193,6 +201,11 @@ class LabelledRows:
     def session_ids(self) -> list[str]:
         """Return the ids of the sessions."""
         return self.columns.column("session_id")
+
+    @property
+    def sessions(self) -> tuple[I64, list[str]]:
+        """Return the number of each row's session, and the ids of sessions by number."""
+        return self._arrays.sessions
 
     @property
     def occurrences(self) -> I64:
