@@ -304,10 +304,12 @@ class PlainSlices:
         # A call and its result are of one slice: what equals is computed once.
         keys = [*zip(*columns, strict=True)]
         firsts = dict(zip(keys[::-1], rows[::-1], strict=True))
-        chosen = sorted(firsts.values())
-        found = dict(zip(chosen, zip(*self._tuples(events, chosen, opened), strict=True), strict=True))
-        pairs = [found[firsts[key]] for key in keys]
-        return [value for value, _ in pairs], [is_unknown for _, is_unknown in pairs]
+        chosen = sorted(firsts, key=firsts.__getitem__)
+        found, lost = self._tuples(events, [*map(firsts.__getitem__, chosen)], opened)
+        values = [*map(dict(zip(chosen, found, strict=True)).__getitem__, keys)]
+        if not any(lost):
+            return values, [False] * len(rows)
+        return values, [*map(dict(zip(chosen, lost, strict=True)).__getitem__, keys)]
 
     def _opens(self, rows: RowNumbers, opened: Opened) -> list[list[bool]]:
         """Return by path where its field is open."""
@@ -322,15 +324,20 @@ class PlainSlices:
         coming: Sequence[int] = range(len(rows))
         for path, are_open in zip(self._key.paths, self._opens(rows, opened), strict=True):
             texts, are_lost = self._scalars(path, events, rows)
-            left: list[int] = []
+            if any(are_lost) or any(are_open):
+                left: list[int] = []
+                for place in coming:
+                    if are_lost[place] or are_open[place]:
+                        unknown[place] = True
+                    elif (text := texts[place]) is None:
+                        left.append(place)
+                    else:
+                        values[place] = text
+                coming = left
+                continue
             for place in coming:
-                if are_lost[place] or are_open[place]:
-                    unknown[place] = True
-                elif (text := texts[place]) is None:
-                    left.append(place)
-                else:
-                    values[place] = text
-            coming = left
+                values[place] = texts[place]
+            coming = [place for place in coming if texts[place] is None]
         return values, unknown
 
     def _scalars(
@@ -349,34 +356,42 @@ class PlainSlices:
         self, events: PlainEvents, rows: RowNumbers, opened: Opened
     ) -> tuple[list[str | None], list[bool]]:
         opens = self._opens(rows, opened)
-        members = zip(*(self._members(path, events, rows) for path in self._key.paths), strict=True)
+        members = [self._members(path, events, rows) for path in self._key.paths]
+        texts = zip(*(each for each, _ in members), strict=True)
+        if not any(any(are_vast) for _, are_vast in members) and not any(map(any, opens)):
+            known = [None if None in row else f"[{','.join(cast('tuple[str, ...]', row))}]" for row in texts]
+            return known, [False] * len(known)
         values: list[str | None] = []
         unknown: list[bool] = []
-        for each, are_open in zip(members, zip(*opens, strict=True), strict=True):
-            texts = [text for text, _ in each]
-            is_absent = None in texts and any(
-                text is None and not is_open for text, is_open in zip(texts, are_open, strict=True)
+        vast = zip(*(are_vast for _, are_vast in members), strict=True)
+        for row, are_vast, are_open in zip(texts, vast, zip(*opens, strict=True), strict=True):
+            is_absent = None in row and any(
+                text is None and not is_open for text, is_open in zip(row, are_open, strict=True)
             )
-            unknown.append(not is_absent and (any(are_open) or any(is_vast for _, is_vast in each)))
-            is_none = unknown[-1] or None in texts
-            values.append(None if is_none else f"[{','.join(cast('list[str]', texts))}]")
+            unknown.append(not is_absent and (any(are_open) or any(are_vast)))
+            is_none = unknown[-1] or None in row
+            values.append(None if is_none else f"[{','.join(cast('tuple[str, ...]', row))}]")
         return values, unknown
 
-    def _members(self, path: Path, events: PlainEvents, rows: RowNumbers) -> list[tuple[str | None, bool]]:
+    def _members(
+        self, path: Path, events: PlainEvents, rows: RowNumbers
+    ) -> tuple[list[str | None], list[bool]]:
         """Return each member's canonical JSON, None where it is absent, and whether digits are lost."""
         texts = events.values(path.field, rows)
         if path.field not in JSON_FIELDS:
-            return [(None if text is None else _quoted(text), False) for text in texts]
-        members: list[tuple[str | None, bool]] = []
-        for document, value in zip(texts, events.decoded(path, rows), strict=True):
+            return [None if text is None else _quoted(text) for text in texts], [False] * len(texts)
+        members: list[str | None] = []
+        are_vast = [False] * len(texts)
+        for place, (document, value) in enumerate(zip(texts, events.decoded(path, rows), strict=True)):
             if not path.steps and _whole(document, value) is None:
-                members.append((None, False))
+                members.append(None)
             elif value is None or type(value) is str:
                 text = value if value is not None or path.steps else document
-                members.append((None if text is None else _quoted(text), False))
+                members.append(None if text is None else _quoted(text))
             else:
-                members.append(_canonical(value))
-        return members
+                text, are_vast[place] = _canonical(value)
+                members.append(text)
+        return members, are_vast
 
 
 @lru_cache(maxsize=1024)
@@ -386,8 +401,10 @@ def _quoted(text: str) -> str:
 
 def _canonical(value: DecodedJson) -> tuple[str, bool]:
     """Return the canonical form of a JSON value that is no string, and whether digits are lost."""
-    if type(value) is not float and not _MAY_BE_SUBTLE.search(orjson.dumps(value)):
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode(), False
+    # A match is within one number or string, so it is there in any order of keys.
+    data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    if type(value) is not float and not _MAY_BE_SUBTLE.search(data):
+        return data.decode(), False
     text = text_of(value)
     assert text is not None
     # Only numbers as large as that are written with a positive exponent.
