@@ -16,8 +16,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
+from math import exp, log1p
+
+import msgspec
 
 RATIOS = (2.0, 3.0, 5.0, 10.0)
 """The alternatives, as multiples of the tolerated rate."""
@@ -65,8 +68,7 @@ class Tolerated:
         assert 0 <= self.dispersion < math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class DetectorState:
+class DetectorState(msgspec.Struct, frozen=True, gc=False):
     """The state of one detector, as plain data.
 
     `evidence` is log M of each ratio, empty before the first tick. `drift` is the cumulative sum of log e of
@@ -108,8 +110,7 @@ class Alarm:
         return self.violating / self.applicable
 
 
-@dataclass(frozen=True, slots=True)
-class DetectorTick:
+class DetectorTick(msgspec.Struct, frozen=True, gc=False):
     """The counts of a tick, the mean tolerated rate of its trials, and the log e-value of each ratio.
 
     The trials may have tolerated rates of their own: e-values of trials after one another multiply, so their
@@ -188,7 +189,7 @@ def _watch(
 ) -> tuple[DetectorState, Alarm | None]:
     """Add evidence for an alarm, while there is none."""
     before = state.evidence if len(state.evidence) == len(logs) else (NO_EVIDENCE,) * len(logs)
-    evidence = tuple([log + _plus_one(old) for log, old in zip(logs, before, strict=True)])
+    evidence = tuple([log + more for log, more in zip(logs, _plus_one(before), strict=True)])
     limit = math.log(settings.arl_ticks)
     # The mixture is at most the greatest evidence.
     is_calm = state.violating < settings.violating_min or max(evidence) < limit or mixture(evidence) < limit
@@ -196,7 +197,7 @@ def _watch(
         counts = state.ticks, state.violating, state.applicable
         return DetectorState(evidence, state.drift, *counts, state.firing, state.recovery, state.silent), None
     alarm = _alarm(AlarmState.FIRED, state, tolerated)
-    return replace(state, evidence=(), firing=True, recovery=NO_EVIDENCE, silent=0), alarm
+    return msgspec.structs.replace(state, evidence=(), firing=True, recovery=NO_EVIDENCE, silent=0), alarm
 
 
 def _recover(
@@ -207,9 +208,9 @@ def _recover(
     This is the reverse e-detector: the inverse likelihood ratio has an expectation of at most 1 whenever the
     rate is that of the least ratio or above.
     """
-    recovery = _plus_one(state.recovery) - least
+    recovery = _plus_one((state.recovery,))[0] - least
     if recovery < math.log(settings.resolve_ticks):
-        return replace(state, recovery=recovery, silent=0), None
+        return msgspec.structs.replace(state, recovery=recovery, silent=0), None
     return DetectorState(), _alarm(AlarmState.RESOLVED, state, tolerated)
 
 
@@ -220,7 +221,7 @@ def _silence(
     if not state.firing:
         return state, None
     if state.silent + 1 < settings.stale_ticks:
-        return replace(state, silent=state.silent + 1), None
+        return msgspec.structs.replace(state, silent=state.silent + 1), None
     return DetectorState(), _alarm(AlarmState.RESOLVED, state, tolerated)
 
 
@@ -228,6 +229,6 @@ def _alarm(kind: AlarmState, state: DetectorState, tolerated: float) -> Alarm:
     return Alarm(kind, state.ticks, state.violating, state.applicable, tolerated)
 
 
-def _plus_one(log: float) -> float:
-    """Return log(M + 1), from log M."""
-    return max(log, 0.0) + math.log1p(math.exp(-abs(log)))
+def _plus_one(logs: Sequence[float]) -> list[float]:
+    """Return the logarithm of M + 1, from that of each M."""
+    return [(log if log > 0.0 else 0.0) + log1p(exp(-abs(log))) for log in logs]

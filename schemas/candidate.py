@@ -95,12 +95,10 @@ class Candidate(
     @property
     def chars(self) -> int:
         """Return the number of characters in the texts of its claims and in its attributes."""
-        chars = 0 if self.history is None else self.history.chars
-        chars += chars_of(self.claims)
-        if not self.attributes:
-            return chars
-        # Joined, they are counted at once.
-        return chars + len("".join(self.attributes)) + len("".join(self.attributes.values()))
+        chars = chars_of(self.claims)
+        if self.history is not None:
+            chars += self.history.chars
+        return chars + _chars_of_attributes(self.attributes) if self.attributes else chars
 
     @property
     def has_claims(self) -> bool:
@@ -156,19 +154,41 @@ def chars_of(claims: Iterable[Claim]) -> int:
     """Return the number of characters in the texts of claims."""
     chars = 0
     for claim in claims:
-        chars += chars_of_claim(claim)
+        if (text := claim.text) is not None:
+            chars += len(text)
+        if (error := claim.error) is not None:
+            chars += len(error)
+        kind = claim.kind
+        if kind is _USER or kind is _ASSISTANT:
+            # A message is its text.
+            continue
+        if (tool := claim.tool) is not None:
+            chars += len(tool)
+        if (call_id := claim.call_id) is not None:
+            chars += len(call_id)
+        if (args := claim.args) is not None:
+            chars += len(args)
+        if (result := claim.result) is not None:
+            chars += len(result)
     return chars
 
 
-def chars_of_claim(claim: Claim) -> int:
-    """Return the number of characters in the texts of a claim."""
-    kind, error = claim.kind, claim.error
-    chars = len(claim.text or "") + len(error) if error else len(claim.text or "")
-    if kind is _USER or kind is _ASSISTANT:
-        # A message is its text.
-        return chars
-    tool, call_id, args, result = claim.tool, claim.call_id, claim.args, claim.result
-    return chars + len(tool or "") + len(call_id or "") + len(args or "") + len(result or "")
+def _chars_of_attributes(attributes: Mapping[str, str]) -> int:
+    """Return the number of characters in attributes; many candidates of a process share theirs."""
+    known = _known_attributes.get(id(attributes))
+    if known is not None and known[0] is attributes:
+        return known[1]
+    # Joined, they are counted at once.
+    chars = len("".join(attributes)) + len("".join(attributes.values()))
+    if len(_known_attributes) >= _KNOWN_MAX:
+        _known_attributes.clear()
+    _known_attributes[id(attributes)] = attributes, chars
+    return chars
+
+
+_KNOWN_MAX = 256
+_known_attributes: dict[int, tuple[Mapping[str, str], int]] = {}
+"""Attributes that were counted, by their identity, with their characters; they do not change."""
 
 
 def role_key(role: SpanRole, trace_id: str, span_id: str) -> str:

@@ -35,6 +35,8 @@ class Kind(StrEnum):
 _MESSAGES, _CALL, _RESULT = (Kind.USER, Kind.ASSISTANT), Kind.TOOL_CALL, Kind.TOOL_RESULT
 """Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
 _dumps, _sha256 = orjson.dumps, hashlib.sha256
+_BEGINS = {str(kind): b"[%b," % _dumps(kind) for kind in Kind}
+"""The begins of the arrays of `event_body`."""
 
 
 class Content(StrEnum):
@@ -155,7 +157,7 @@ def event_id(session_id: str, occurrence: int, kind: str, content: list[str | No
 def event_body(kind: str, content: list[str | None]) -> bytes:
     """Return the part of an event's id that is the event's own: a JSON array of its kind and content."""
     # Of strings, nulls and small integers orjson writes the same bytes as RFC 8785, forty times as fast.
-    return _dumps([kind, content])
+    return _BEGINS[kind] + _dumps(content) + b"]"
 
 
 def event_id_of(session_id: str, occurrence: int, body: bytes, ordinal: int) -> str:

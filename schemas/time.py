@@ -21,6 +21,7 @@ UNDATED = "1970-"
 """The beginning of the times as text that a log without times gets."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SECONDS_CHARS = len("1970-01-01T00:00:00")
 _TEXT = re.compile(
     r"(\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(?::\d{2})?)(?:[.,](\d{1,12}))? ?(Z|z|UTC|[+-]\d{2}:?\d{2})?",
     re.ASCII,
@@ -39,7 +40,8 @@ def rfc3339(ns: int) -> str:
     """
     seconds, fraction = divmod(ns, NS)
     moment = _EPOCH + timedelta(seconds=seconds)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{fraction:09d}Z".rjust(30, "0")
+    # `strftime` takes twice as long.
+    return f"{moment.isoformat()[:_SECONDS_CHARS]}.{fraction:09d}Z"
 
 
 def parse_time(value: object, zone: tzinfo = UTC) -> int | None:

@@ -62,7 +62,8 @@ def judge_in_order(
     for number, (labelled, numbered) in enumerate(ahead(work, range(len(passes)), options.threads)):
         held.append(labelled)
         occurrences = np.concatenate([occurrences, numbered])
-        done = found.last_pass[occurrences] <= number
+        awaited = occurrences >= 0
+        done = awaited & (found.last_pass[occurrences] <= number)
         if done.any():
             rows = pl.concat(held)
             order, sessions = _sessions(occurrences, done, local, found)
@@ -70,7 +71,8 @@ def judge_in_order(
             begins = pl.Series("occurrence", found.begins[occurrences]).cast(TIME)
             events = rows.with_columns(begins)
             yield judge_sessions(compiled, events, order, sessions, found.clock, satisfied=options.satisfied)
-            held, occurrences = [rows.filter(~done)], occurrences[~done]
+            awaited &= ~done
+            held, occurrences = [rows.filter(awaited)], occurrences[awaited]
         read += passes[number].rows
         on_rows(read, total)
 
@@ -78,9 +80,9 @@ def judge_in_order(
 def _labelled(
     labels: PassLabels, passes: Sequence[Pass], found: RowOrder, options: AuditOptions, number: int
 ) -> tuple[pl.DataFrame, I32]:
-    """Return the labels of a pass's events that need no sort, and their occurrences."""
+    """Return the labels of a pass's rows that need no sort, and their occurrences, of an `end` row -1."""
     one_pass, occurrences = passes[number], found.occurrences(number)
-    taken = (occurrences >= 0) & ~found.needs_sort(occurrences)
+    rows = np.arange(found.sizes[number])
     times = ["time"] if found.clock.has_window else []
     keep = [*dict.fromkeys([*EARLY_COLUMNS, *labels.columns, *times])]
     fields = {*keep, *labels.labels.fields, *([] if options.as_of is None else ["time"])}
@@ -92,11 +94,13 @@ def _labelled(
         raise changed(one_pass.parts[0])
     if labels.observer is not None:
         labels.observer.add(events)
-    rows = pl.Series(ROW, np.flatnonzero(taken) + sum(found.sizes[:number]))
-    if not taken.all():
-        events = events.filter(taken)
+    if found.disordered_rows:
+        taken = ~found.needs_sort(occurrences)
+        events, rows, occurrences = events.filter(taken), rows[taken], occurrences[taken]
+    # The few `end` rows stay: to filter the columns of events takes longer than to label these.
     labelled = labels.labels.label(events.lazy(), keep=keep).collect()
-    return labelled.with_columns(rows), occurrences[taken]
+    numbers = pl.Series(ROW, rows + sum(found.sizes[:number]))
+    return labelled.with_columns(numbers), np.maximum(occurrences, np.int32(-1))
 
 
 def _sessions(occurrences: I32, done: Mask, local: I32, found: RowOrder) -> tuple[Order, Sessions]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from ...schemas.chat.reading import ChatReading
 from ...schemas.time import parse_time, rfc3339
 from ..evidence.bundle import IN_EVERY_BUNDLE
 from ..evidence.canonical_json import canonical_line, canonical_line_of_integers
+from ..evidence.files import digest_and_size, digest_buffer, file_digest
 from ..prepare.options import AuditOptions
 from ..sources.discover import Population, SourceFile, Sources, discover, each_source, named
 from ..sources.file_extent import FileExtent
@@ -111,22 +111,16 @@ def write_inputs(
 
 def input_lines(population: Population) -> bytes:
     """Return a line for each file that was read, with its digest."""
-    read = {_input(file, population.extent_of(file.name)) for file in population.inputs}
+    buffer = digest_buffer()
+    read = {_input(file, population.extent_of(file.name), buffer) for file in population.inputs}
     found = sorted(read, key=lambda file: (file.name, file.sha256))
     return b"".join(canonical_line_of_integers(msgspec.to_builtins(file)) for file in found)
 
 
-def _input(file: SourceFile, extent: FileExtent) -> InputFile:
+def _input(file: SourceFile, extent: FileExtent, buffer: memoryview) -> InputFile:
     first, last = (None if time is None else rfc3339(time) for time in (extent.first, extent.last))
-    digest, size = _digest(file)
+    digest, size = digest_and_size(file.path, buffer)
     return InputFile(size, file.name, digest, extent.rows, first, last)
-
-
-def _digest(file: SourceFile) -> tuple[str, int]:
-    """Return the digest and the size of a file."""
-    with file.path.open("rb") as opened:
-        digest = hashlib.file_digest(opened, "sha256").hexdigest()
-        return digest, opened.tell()
 
 
 def bundle_input(bundle: Path, archive: str | None, options: AuditOptions) -> BundleInput:
@@ -173,8 +167,8 @@ def _check(bundle: Path, paths: tuple[str, ...]) -> None:
     for name, file in expected.items():
         if name not in present:
             raise _changed(named(paths), name, "is missing")
-        is_same_size = present[name].path.stat().st_size == file.bytes
-        if not is_same_size or _digest(present[name]) != (file.sha256, file.bytes):
+        path = present[name].path
+        if path.stat().st_size != file.bytes or file_digest(path) != file.sha256:
             raise _changed(named(paths), name, "differs from the file that the audit read")
 
 

@@ -86,13 +86,13 @@ class ArchiveFollowing:
         sessions = judged.sessions
         ends = _ends(sessions.bounds, over if self._live is None else over | ~self._is_followed(judged))
         begun_under = self._rule_sets(judged)
+        rated = inside & judged.rated
         parts = [np.empty((0, 6), dtype=np.int32)]
         for place, at in enumerate(self._order):
             rule = self._rules[at]
             rule.add(new)
             counted = sessions.counted & begun_under(rule.follower.rule)
             spans = BucketSpans(sessions.bounds, ends, counted, sessions.open)
-            rated = inside & judged.rated
             found = rule.follow(BucketSessions(spans, codes, over, rated, slices, len(slice_places)))
             parts.append(np.insert(found, 2, place, axis=1))
         return self._bucket_crossings(judged, np.concatenate(parts), inside, slice_places, columns)

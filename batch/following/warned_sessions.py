@@ -111,29 +111,41 @@ def warned_sessions(
     Of a rule in `digests`, only the verdicts of the rule with that digest count.
     """
     found = WarnedSessions()
-    lines = merge(crossed, map(_LINE.decode, verdicts), key=lambda each: each.session)
-    for _, of_session in groupby(lines, key=lambda each: each.session):
+    lines = merge(crossed, _breaches(verdicts, digests), key=_session_of)
+    for _, of_session in groupby(lines, key=_session_of):
         every = list(of_session)
         parts = [each for each in every if isinstance(each, CrossedSession)]
         breaches = [
             line
             for line in every
             if isinstance(line, _FoundLine)
-            and line.verdict in BREACHES
-            and not line.history
-            and digests.get(line.name, line.rule_digest) == line.rule_digest
             and all(part.until is None or line.seq < part.until for part in parts)
         ]
-        if not parts:
-            names = {line.name for line in breaches}
-            found.violating.update(names)
-            found.missed.update(names)
-            continue
         firsts = [first for part in parts for first in part.firsts]
-        found.warned.update({name for part in parts for name in part.warned})
-        found.violating.update({line.name for line in breaches})
-        found.missed.update({line.name for line in _firsts(breaches) if not _is_warned(line, firsts)})
+        for name in {name for part in parts for name in part.warned}:
+            found.warned[name] += 1
+        for name in {line.name for line in breaches}:
+            found.violating[name] += 1
+        missed = [line for line in _firsts(breaches) if not _is_warned(line, firsts)] if parts else breaches
+        for name in {line.name for line in missed}:
+            found.missed[name] += 1
     return found
+
+
+def _breaches(verdicts: Iterable[bytes], digests: Mapping[RuleName, str]) -> Iterator[_FoundLine]:
+    """Yield the verdicts that count, of the rules with these digests."""
+    for line in map(_LINE.decode, verdicts):
+        if (
+            line.verdict in BREACHES
+            and not line.history
+            and digests.get(line.name, line.rule_digest) == line.rule_digest
+        ):
+            yield line
+
+
+def _session_of(each: CrossedSession | _FoundLine) -> tuple[str, str]:
+    """Return the session by which lines are sorted."""
+    return each.session_id, each.occurrence
 
 
 def crossed_sessions(crossings: Iterable[bytes]) -> Iterator[CrossedSession]:

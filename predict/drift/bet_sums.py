@@ -8,7 +8,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from ...rules.model.arrays import I64
+from ...rules.engine.kernel_loop import numbered
+from ...rules.model.arrays import I32, I64
 from ...schemas.time import NS
 from .bet_loop import sum_bets, sum_sliced_bets
 from .event_bets import SEQUENCES, TRIALS, BetTables, EventBets, bet_logs
@@ -51,7 +52,7 @@ class BatchBets(NamedTuple):
     tables: BetTables
     bets: EventBets
 
-    def summed(self, groups: I64, count: int) -> tuple[I64, I64]:
+    def summed(self, groups: I32, count: int) -> tuple[I64, I64]:
         """Return the log e-values and the counts by rule and group; `groups` has that of each event."""
         bets, tables = self.bets, self.tables
         shape = len(bets.places), count
@@ -70,14 +71,15 @@ def bet_sums(
     chain: str, rules: Sequence[tuple[str, str]], bets: BatchBets, groups: BetGroups
 ) -> dict[int, list[BetSum]]:
     """Return the sums by message; `rules` are packs and ids, and `groups` has a group for each row."""
-    numbers: dict[tuple[int, int, str], int] = {}
-    named = zip(*groups, strict=True)
-    of_events = np.array([numbers.setdefault(each, len(numbers)) for each in named], dtype=np.int64)
-    sums, counts = bets.summed(of_events, len(numbers))
+    numbers: dict[str, int] = {}
+    agents = [numbers.setdefault(agent, len(numbers)) for agent in groups.agents]
+    codes = np.array([groups.messages, groups.ticks, agents], dtype=np.int64).T.copy()
+    of_events, firsts = numbered(codes.view(np.uint64))
+    places: list[int] = firsts.tolist()
+    named = [(groups.messages[at], groups.ticks[at], groups.agents[at]) for at in places]
+    sums, counts = bets.summed(of_events, len(named))
     found: dict[int, list[BetSum]] = {}
-    of_groups = zip(
-        numbers, sums.transpose(1, 0, 2).tolist(), counts.transpose(1, 0, 2).tolist(), strict=True
-    )
+    of_groups = zip(named, sums.transpose(1, 0, 2).tolist(), counts.transpose(1, 0, 2).tolist(), strict=True)
     for (message, tick, agent), logs, its_counts in of_groups:
         for (pack, rule), its_logs, (_, trials, violated) in zip(rules, logs, its_counts, strict=True):
             if trials:

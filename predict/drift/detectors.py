@@ -50,7 +50,7 @@ class DriftDetector(msgspec.Struct, frozen=True, array_like=True):
         """Return the state before a tick: that after the open one where it is an earlier one."""
         if tick <= self.tick:
             return self.state
-        logs = tuple(log / LOG_ONE for log in self.logs)
+        logs = tuple([log / LOG_ONE for log in self.logs])
         state, _ = step_tick(self.state, DetectorTick(self.violated, self.trials, 0.0, logs), SETTINGS)
         return state
 
@@ -58,7 +58,7 @@ class DriftDetector(msgspec.Struct, frozen=True, array_like=True):
         """Return the detector after these bets."""
         if bets.tick > self.tick:
             return DriftDetector(bets.tick, bets.trials, bets.violated, bets.logs, self.settled(bets.tick))
-        logs = tuple(before + log for before, log in zip(self.logs, bets.logs, strict=True))
+        logs = tuple([before + log for before, log in zip(self.logs, bets.logs, strict=True)])
         counts = self.trials + bets.trials, self.violated + bets.violated
         return DriftDetector(self.tick, *counts, logs, self.state)
 
@@ -81,18 +81,29 @@ def with_bets(detectors: Detectors, bets: Iterable[BetSum]) -> Detectors:
     """
     found = dict(detectors)
     for tick, of_tick in groupby(sorted(bets, key=_tick_of), key=_tick_of):
-        found = {key: each for key, each in found.items() if each.tick + SETTINGS.stale_ticks > tick}
-        agents = Counter(key[:3] for key in found)
+        found, agents = _fresh(found, tick), None
         for each in of_tick:
-            key = _key(found, agents, each)
+            key = DriftKey(each.chain, each.pack, each.rule, each.agent[:AGENT_CHARS_MAX])
             before = found.get(key)
             if before is None:
-                agents[key[:3]] += 1
+                agents = Counter(name[:3] for name in found) if agents is None else agents
+                if agents[key[:3]] >= AGENTS_MAX:
+                    key = key._replace(agent=OTHER_AGENTS)
+                    before = found.get(key)
+                agents[key[:3]] += before is None
+            if before is None:
                 found[key] = DriftDetector(tick, each.trials, each.violated, each.logs)
             else:
                 found[key] = before.added(each)
-    last = max((each.tick for each in found.values()), default=0)
-    return {key: each for key, each in found.items() if each.tick + SETTINGS.stale_ticks > last}
+    return _fresh(found, max((each.tick for each in found.values()), default=0))
+
+
+def _fresh(detectors: dict[DriftKey, DriftDetector], tick: int) -> dict[DriftKey, DriftDetector]:
+    """Return the detectors that are not stale at a tick."""
+    since = tick - SETTINGS.stale_ticks
+    if all(each.tick > since for each in detectors.values()):
+        return detectors
+    return {key: each for key, each in detectors.items() if each.tick > since}
 
 
 _tick_of = attrgetter("tick")
@@ -100,7 +111,11 @@ _tick_of = attrgetter("tick")
 
 def has_drifted(detectors: Detectors, chain: str, pack: str, rule: str, tick: int) -> bool:
     """Return whether a rule's alarm fires for any agent by the ticks before this one."""
-    return any(each.settled(tick).firing for key, each in detectors.items() if key[:3] == (chain, pack, rule))
+    return any(
+        each.settled(tick).firing
+        for key, each in detectors.items()
+        if key.rule == rule and key.pack == pack and key.chain == chain
+    )
 
 
 def watched(
@@ -133,14 +148,6 @@ def _tick(crossing: RiskCrossing) -> int:
     time = parse_time(crossing.time)
     assert time is not None, "a record's times are RFC 3339"
     return time // TICK_NS
-
-
-def _key(detectors: Detectors, agents: Counter[tuple[str, str, str]], bets: BetSum) -> DriftKey:
-    """Return the key of the detector that the bets count for; `agents` are the numbers of those of rules."""
-    named = DriftKey(bets.chain, bets.pack, bets.rule, bets.agent[:AGENT_CHARS_MAX])
-    if named in detectors or agents[named[:3]] < AGENTS_MAX:
-        return named
-    return named._replace(agent=OTHER_AGENTS)
 
 
 class RuleDrift(NamedTuple):

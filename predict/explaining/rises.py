@@ -29,6 +29,7 @@ def risk_rises(risks: F64) -> list[RiskRise]:
 
     Where the rule has stopped there is no risk (NaN) and no rise.
     """
-    gained = np.nan_to_num(np.diff(risks), nan=0.0)
+    gained = np.diff(risks)
+    gained[np.isnan(gained)] = 0.0
     places = [at for at in np.argsort(-gained, kind="stable")[:RISES_MAX].tolist() if gained[at] >= RISE_MIN]
     return [RiskRise(at + 1, float(risks[at]), float(risks[at + 1])) for at in sorted(places)]

@@ -337,12 +337,14 @@ def chain_rule(content: Mapping[str, Any], counts: pl.DataFrame, risks: pl.DataF
     symbols = {text: number for number, text in enumerate((*symbol_set.symbols, START, UNSEEN))}
     keys = ["agent", "symbol", "state", "memory"]
     order = [*keys, "residual", "basis"]
-    columns = [
-        risks.filter(pl.col("within").eq_missing(pl.lit(within, dtype=pl.Int32))).sort(keys, nulls_last=True)
-        for within in horizons
-    ]
-    contexts = columns[0].select(order)
-    visited = pl.Series("visited", np.logical_or.reduce([each["visits"].to_numpy() > 0 for each in columns]))
+    # Each context has a row for each horizon, and the horizons ascend to that of ever.
+    ordered, count = risks.sort(["within", *keys], nulls_last=True), len(risks) // len(horizons)
+    contexts = ordered[:count].select(order)
+
+    def table(name: str) -> np.ndarray:
+        return ordered[name].to_numpy().reshape(len(horizons), count).T.copy()
+
+    visited = pl.Series("visited", np.asarray((table("visits") > 0).any(axis=1)))
     names = sorted({(state, memory) for state, memory in contexts.select("state", "memory").iter_rows()})
     rows = {key: row for row, key in enumerate(names)}
     places = {name: number for number, name in enumerate(agents)}
@@ -350,9 +352,6 @@ def chain_rule(content: Mapping[str, Any], counts: pl.DataFrame, risks: pl.DataF
     for number, (agent, symbol, state, memory) in enumerate(contexts.select(keys).iter_rows()):
         place = len(agents) if agent is None else places[agent]
         numbers[place, symbols[symbol], rows[state, memory]] = number
-
-    def table(name: str) -> np.ndarray:
-        return np.stack([each[name].to_numpy() for each in columns], axis=1)
 
     return RuleChain(
         content=content,

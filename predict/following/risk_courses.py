@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from math import isnan
+from typing import NamedTuple
 
-import numpy as np
 import polars as pl
 
 from ...rules.engine.kernel_loop import NO_SLICE
-from ...rules.model.arrays import F64, I32, I64
+from ...rules.model.arrays import I32, I64
 from ...schemas.records.risk_crossing import rounded
 from ..counting.labelled_sessions import LabelledSessions
 from ..counting.sequences import Sequences
@@ -104,16 +104,17 @@ def risk_courses(
     wanted: Container[int],
 ) -> Iterator[tuple[int, RiskCourse]]:
     """Yield the slot and the risk of each sequence of the slots `wanted` that has an event."""
-    risks = follower.risks
+    risks, every_seq = follower.risks, events["seq"].to_numpy()
+    # The last one is that of no risk.
+    shown = [None if isnan(risk) else rounded(risk) for risk in risks.values.tolist()]
     slots: list[int] = found.slots.tolist()
     for number, slot in enumerate(slots):
         first, last = int(found.bounds[number]) + 1, int(found.bounds[number + 1])
         if slot not in wanted or first == last:
             continue
-        values: F64 = risks.values[places[first:last]]
+        of_events: list[int] = places[first:last].tolist()
         rows: I64 = sessions.rows[found.events[first:last]]
-        seqs: list[int] = events["seq"][rows].to_list()
-        named: list[Any] = values.tolist()
+        seqs: list[int] = every_seq[rows].tolist()
         rises = (
             LineRise(
                 seqs[rise.at],
@@ -121,7 +122,7 @@ def risk_courses(
                 rounded(rise.after),
                 follower.symbol(int(found.symbols[first + rise.at])),
             )
-            for rise in risk_rises(values)
+            for rise in risk_rises(risks.values[of_events])
         )
         yield (
             slot,
@@ -132,7 +133,7 @@ def risk_courses(
                 within=risks.within,
                 threshold=rounded(risks.threshold),
                 seqs=tuple(seqs),
-                risks=tuple(None if np.isnan(risk) else rounded(risk) for risk in named),
+                risks=tuple([shown[place] for place in of_events]),
                 rises=tuple(rises),
             ),
         )

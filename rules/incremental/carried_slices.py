@@ -109,15 +109,16 @@ def _encoded(level: int, slices: Mapping[str, CarriedSlice]) -> bytes:
     """Return a page as bytes, in which each event is stored once."""
     places: dict[int, int] = {}
     events: list[CarriedEvent] = []
-    rows: dict[str, list[int]] = {}
+    rows = {name: [each.number] for name, each in slices.items()}
     for name, each in slices.items():
-        row = rows[name] = [each.number]
-        for event in each.events:
-            seq = event.seq
-            if seq not in places:
-                places[seq] = len(events)
-                events.append(event)
-            row.append(places[seq])
+        if each.events:
+            row = rows[name]
+            for event in each.events:
+                seq = event.seq
+                if seq not in places:
+                    places[seq] = len(events)
+                    events.append(event)
+                row.append(places[seq])
     return _ENCODER.encode(_StoredPage(level, events, rows))
 
 
@@ -224,7 +225,10 @@ def _merged_classes(
     classes: dict[int, SliceClass] = {}
     numbers: dict[tuple[int, bytes], int] = {}
     merged: dict[int, int] = {}
-    for number, each in sorted(before.items(), key=lambda pair: (-pair[1].members, pair[0])):
+    ordered = before.items()
+    if len(before) > 1:
+        ordered = sorted(ordered, key=lambda pair: (-pair[1].members, pair[0]))
+    for number, each in ordered:
         now = runs.get(number)
         if now is None:
             continue

@@ -49,9 +49,7 @@ def occurrence_slots(
 
     Return also the rows of their events.
     """
-    numbers: dict[str, int] = {}
-    codes = np.array([numbers.setdefault(name, len(numbers)) for name in labelled.session_ids], np.int64)
-    names, none = list(numbers), order_loop.NONE_CARRIED
+    (codes, names), none = labelled.sessions, order_loop.NONE_CARRIED
     before = [carried.get(name) for name in names]
     known = np.array([none if each is None else each.occurrence for each in before], dtype=np.int64)
     places = codes, labelled.occurrences, labelled.ends

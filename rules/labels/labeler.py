@@ -7,6 +7,7 @@ nullable Boolean is a value of Kleene's logic: null is unknown.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Protocol
 
 import polars as pl
@@ -57,13 +58,25 @@ class Labeler:
             {rule.for_each: None for rule in rule_set.rules if rule.for_each is not None}
         )
         _check(predicates.values(), [path for key in self.slice_keys for path in key.paths])
-        self.predicates = planned = tuple(predicates.values())
+        self.predicates = tuple(predicates.values())
         steps = _steps(rule_set)
         self.steps = {key: steps[key] for key in self.slice_keys}
-        self._many = LabelPlan(planned)
-        self._columns = word_columns(self._many, planned) + slice_columns(self._many, self.steps)
-        self._few = FewLabels(planned, self.steps)
-        self.fields: tuple[str, ...] = tuple(name for name in EVENT_SCHEMA if name in self._many.fields)
+
+    @cached_property
+    def _few(self) -> FewLabels:
+        return FewLabels(self.predicates, self.steps)
+
+    @cached_property
+    def planned(self) -> tuple[LabelPlan, list[pl.Expr]]:
+        """Return the plan over all rows, and the columns of labels."""
+        plan = LabelPlan(self.predicates)
+        return plan, word_columns(plan, self.predicates) + slice_columns(plan, self.steps)
+
+    @cached_property
+    def fields(self) -> tuple[str, ...]:
+        """Return the event columns that the labels read."""
+        plan, _ = self.planned
+        return tuple(name for name in EVENT_SCHEMA if name in plan.fields)
 
     @property
     def words(self) -> int:
@@ -79,7 +92,8 @@ class Labeler:
         every rule of a key exclude, `s{k}` and `su{k}` are undefined. The events need the columns `fields`,
         typed as in `EVENT_SCHEMA`.
         """
-        return self._many.apply(events).select(*keep, *self._columns)
+        plan, columns = self.planned
+        return plan.apply(events).select(*keep, *columns)
 
     def label_few(self, events: pl.DataFrame, keep: Sequence[str] = ()) -> pl.DataFrame:
         """Return the same as `label`, faster for up to some thousand events in memory."""

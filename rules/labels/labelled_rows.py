@@ -138,11 +138,56 @@ class ListedEvents:
         return missing_in(self._events[row])
 
 
+class RowArrays:
+    """The columns of events in memory as arrays, each of which is made where something asks for it."""
+
+    def __init__(self, columns: EventColumns) -> None:
+        self._columns = columns
+
+    @cached_property
+    def sessions(self) -> tuple[I64, list[str]]:
+        """Return the number of each row's session, and the ids of sessions by number."""
+        numbers: dict[str, int] = {}
+        names = self._columns.column("session_id")
+        codes = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
+        return codes, list(numbers)
+
+    @cached_property
+    def occurrences(self) -> I64:
+        """Return the occurrences, in nanoseconds since the epoch."""
+        return np.array(self._columns.column("occurrence"), dtype=np.int64)
+
+    @cached_property
+    def seqs(self) -> I64:
+        """Return the places of events in their occurrences."""
+        return np.array(self._columns.column("seq"), dtype=np.int64)
+
+    @cached_property
+    def kinds(self) -> I64:
+        """Return the numbers of the kinds, in their order."""
+        return np.array([*map(_CODES.__getitem__, self._columns.column("kind"))], dtype=np.int64)
+
+    @cached_property
+    def ends(self) -> Mask:
+        """Return which rows are `end` rows."""
+        return cast("Mask", self.kinds == _END)
+
+    @cached_property
+    def history(self) -> Mask:
+        """Return which events are history."""
+        return np.array(self._columns.column("history"), dtype=np.bool_)
+
+
 class LabelledRows:
     """New events and `end` rows of sessions with their labels, in the order of their columns."""
 
-    def __init__(self, columns: EventColumns, labels: RowLabels) -> None:
+    def __init__(self, columns: EventColumns, labels: RowLabels, arrays: RowArrays | None = None) -> None:
         self.columns, self.labels = columns, labels
+        self._arrays = arrays or RowArrays(columns)
+
+    def relabelled(self, labels: RowLabels) -> LabelledRows:
+        """Return the same rows with other labels; their arrays are made once for both."""
+        return LabelledRows(self.columns, labels, self._arrays)
 
     @classmethod
     def of_frame(cls, labelled: pl.DataFrame, words: int, keys: int) -> LabelledRows:
@@ -157,27 +202,32 @@ class LabelledRows:
         """Return the ids of the sessions."""
         return self.columns.column("session_id")
 
-    @cached_property
+    @property
+    def sessions(self) -> tuple[I64, list[str]]:
+        """Return the number of each row's session, and the ids of sessions by number."""
+        return self._arrays.sessions
+
+    @property
     def occurrences(self) -> I64:
         """Return the occurrences, in nanoseconds since the epoch."""
-        return np.array(self.columns.column("occurrence"), dtype=np.int64)
+        return self._arrays.occurrences
 
-    @cached_property
+    @property
     def seqs(self) -> I64:
         """Return the places of events in their occurrences."""
-        return np.array(self.columns.column("seq"), dtype=np.int64)
+        return self._arrays.seqs
 
-    @cached_property
+    @property
     def kinds(self) -> I64:
         """Return the numbers of the kinds, in their order."""
-        return np.array([*map(_CODES.__getitem__, self.columns.column("kind"))], dtype=np.int64)
+        return self._arrays.kinds
 
-    @cached_property
+    @property
     def ends(self) -> Mask:
         """Return which rows are `end` rows."""
-        return cast("Mask", self.kinds == _END)
+        return self._arrays.ends
 
-    @cached_property
+    @property
     def history(self) -> Mask:
         """Return which events are history."""
-        return np.array(self.columns.column("history"), dtype=np.bool_)
+        return self._arrays.history

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -13,7 +13,9 @@ from ...schemas.event import Kind, canonical_text
 from ..model.predicate import Path
 from ..model.rule import SliceKey
 from . import json_values as values
-from .plan import FOUND, VALUES, ColumnPlan
+from .objects.plain_objects import plain_objects
+from .plan import CHEAP, FOUND, VALUES, ColumnPlan
+from .scatter import on_rows
 
 _WORDS = frozenset({"kind", "content", "nested", "late", "history"})
 """Fields that are not texts; their values are cast to text."""
@@ -44,10 +46,14 @@ An integer beyond 64 bits loses digits there, so that two ids would be one slice
 
 @dataclass(frozen=True, slots=True)
 class _TupleMember:
-    """A member of a tuple: its text, null where it is absent, and whether that is JSON and not a string."""
+    """A member of a tuple: its text, null where it is absent, and whether that is JSON and not a string.
+
+    `written` is its canonical form where that is known, else null.
+    """
 
     text: pl.Expr
     is_json: pl.Expr
+    written: pl.Expr = field(default_factory=lambda: pl.lit(None, dtype=pl.String))
 
 
 def slice_columns(plan: ColumnPlan, key: SliceKey) -> tuple[pl.Expr, pl.Expr]:
@@ -79,6 +85,7 @@ def _tuple(plan: ColumnPlan, paths: tuple[Path, ...]) -> tuple[pl.Expr, pl.Expr]
     unknown = pl.any_horizontal(opens) & ~absent
     columns = [part.text.alias(f"text{i}") for i, part in enumerate(parts)]
     columns += [part.is_json.alias(f"json{i}") for i, part in enumerate(parts)]
+    columns += [part.written.alias(f"written{i}") for i, part in enumerate(parts)]
     value = pl.struct(columns).map_batches(_canonical_tuples, return_dtype=pl.String, is_elementwise=True)
     return pl.when(~unknown).then(value), unknown
 
@@ -116,30 +123,49 @@ def _member(plan: ColumnPlan, path: Path) -> _TupleMember:
     if path.field not in values.JSON_FIELDS:
         return _TupleMember(_text(plan, path), pl.lit(False))
     document, json = plan.column(path.field), ("json", path)
-    found = plan.put(FOUND, json, values.at_path(document, path.steps))
     if path.steps:
+        found = plan.put(FOUND, json, values.at_path(document, path.steps))
         is_string = found == values.string_at_path(document, path.steps)
         return _TupleMember(found, plan.put(VALUES, json, ~is_string.fill_null(False)))
-    is_json = plan.put(VALUES, json, found.is_not_null() & ~document.str.contains(r'^\s*"'))
-    text = pl.when(plan.value(path).is_not_null()).then(pl.coalesce(found, document))
-    return _TupleMember(plan.put(VALUES, ("text", path), text), is_json)
+    plain = document.map_batches(plain_objects, return_dtype=pl.String, is_elementwise=True)
+    written = plan.put(CHEAP, ("plain", path), plain)
+    both = pl.struct(document.alias("document"), written.alias("written"))
+    rest = both.map_batches(_compact_rest, return_dtype=pl.String, is_elementwise=True)
+    found = plan.put(FOUND, json, rest)
+    is_read = found.is_not_null() & ~document.str.contains(r'^\s*"')
+    is_json = plan.put(VALUES, json, written.is_not_null() | is_read)
+    text = pl.when(plan.value(path).is_not_null()).then(pl.coalesce(written, found, document))
+    return _TupleMember(plan.put(VALUES, ("text", path), text), is_json, written)
+
+
+def _compact_rest(documents: pl.Series) -> pl.Series:
+    """Return the compact JSON of those documents that are not written, null where there is none."""
+    frame = documents.struct.unnest()
+    is_rest = frame["written"].is_null() & frame["document"].is_not_null()
+    found = values.at_path(pl.col("document"), ())
+    return on_rows(is_rest, frame, lambda rest: rest.select_seq(found)).to_series().alias(documents.name)
 
 
 def _canonical_tuples(members: pl.Series) -> pl.Series:
     """Return a JSON array for each row, null where a member is null.
 
-    `members` has the fields `text0`... and `json0`...
+    `members` has the fields `text0`..., `json0`... and `written0`...
     """
     frame = members.struct.unnest()
-    count = frame.width // 2
+    count = frame.width // 3
     if len(frame) <= FEW_ROWS:
-        return pl.Series(members.name, [tuple_text(row) for row in frame.iter_rows()], dtype=pl.String)
+        rows = frame[:, : 2 * count].iter_rows()
+        return pl.Series(members.name, list(map(tuple_text, rows)), dtype=pl.String)
     texts = [f"text{i}" for i in range(count)]
+    is_whole = not any(frame[name].has_nulls() for name in texts)
     places = frame.select(pl.arg_where(pl.all_horizontal(pl.col(texts).is_not_null()))).to_series()
-    rows = frame[places]
-    columns = [_canonical(rows[f"text{i}"], rows[f"json{i}"]) for i in range(count)]
-    joined = pl.concat_str([pl.lit(column) for column in columns], separator=",")
-    tuples = pl.select(pl.concat_str(pl.lit("["), joined, pl.lit("]"))).to_series()
+    rows = frame if is_whole else frame[places]
+    columns = [_all_written(rows[f"written{i}"], rows[f"text{i}"], rows[f"json{i}"]) for i in range(count)]
+    # One call: a separator and brackets around its result would copy every text once more.
+    parts = [part for column in columns for part in (pl.lit(","), pl.lit(column))][1:]
+    tuples = pl.select(pl.concat_str(pl.lit("["), *parts, pl.lit("]"))).to_series()
+    if is_whole:
+        return tuples.alias(members.name)
     return (
         pl.Series(members.name, [None], dtype=pl.String)
         .new_from_index(0, len(members))
@@ -163,6 +189,16 @@ def member_text(text: str, is_json: bool) -> str:
 def _is_subtle(text: str) -> bool:
     """Return whether orjson may not write the canonical form of compact JSON."""
     return _IS_SUBTLE.search(text) is not None
+
+
+def _all_written(written: pl.Series, texts: pl.Series, jsons: pl.Series) -> pl.Series:
+    """Return the canonical JSON of members, of which some is written already."""
+    left = written.is_null().arg_true()
+    if left.is_empty():
+        return written
+    if len(left) == len(written):
+        return _canonical(texts, jsons)
+    return written.scatter(left, _canonical(texts.gather(left), jsons.gather(left)))
 
 
 def _canonical(texts: pl.Series, jsons: pl.Series) -> pl.Series:

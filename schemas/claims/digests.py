@@ -29,8 +29,20 @@ def message_key(
 
 def fields_of(claims: Sequence[Claim]) -> bytes:
     """Return the fields of claims that a digest is made of."""
-    fields = [[c.kind, c.key, c.place, c.rank, c.tool, c.call_id, c.args, c.result, c.error] for c in claims]
-    return _dumps(fields)[1:-1]
+    return _listed(claims)[1:-1]
+
+
+def _listed(claims: Sequence[Claim]) -> bytes:
+    return _dumps(
+        [[c.kind, c.key, c.place, c.rank, c.tool, c.call_id, c.args, c.result, c.error] for c in claims]
+    )
+
+
+def digest_of(claims: Sequence[Claim]) -> str:
+    """Return the digest of a list of claims, 32 hex digits."""
+    digest = _EMPTY.copy()
+    digest.update(_listed(claims))
+    return digest.hexdigest()
 
 
 class ClaimsDigest:

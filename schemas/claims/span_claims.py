@@ -9,11 +9,11 @@ from typing import TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from ..candidate import CallHistory, Claim, chars_of_claim
+from ..candidate import CallHistory, Claim, chars_of
 from ..event import Content, Kind, canonical_text
 from ..open_calls import OpenCall, OpenCalls
 from ..span_content import INPUT, OUTPUT, Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
-from .digests import ClaimsDigest, fields_of, message_key
+from .digests import ClaimsDigest, digest_of, fields_of, message_key
 
 _MODEL_OR_AGENT = (SpanRole.CHAT, SpanRole.AGENT)
 _INSTRUCTION, _USER, _ASSISTANT, _CAPTURED = Role.INSTRUCTION, Role.USER, Role.ASSISTANT, Content.CAPTURED
@@ -74,7 +74,7 @@ class ClaimMemory(msgspec.Struct):
             claim = claims[past]
             if claim.time or not claim.past:
                 claims[past] = replace(claim, time=0, past=True)
-            self.chars += chars_of_claim(claim)
+            self.chars += chars_of((claim,))
             past += 1
         self.past = past
         history = CallHistory(tuple(claims[:past]), self.chars) if past else None
@@ -93,7 +93,7 @@ def claims_of(content: SpanContent, start: int, end: int) -> tuple[tuple[Claim, 
     """
     if content.role is _TOOL and not content.ends:
         claims = [*_run(content, start, end)]
-        return tuple(claims), ClaimsDigest().with_(fields_of(claims))
+        return tuple(claims), digest_of(claims)
     memory = ClaimMemory()
     _ask(memory, content, start, start)
     claims = _behind_input(memory, content, start, end)

@@ -140,8 +140,9 @@ def _langsmith_tool(attributes: Mapping[str, Value]) -> DialectReading:
 
 def returned(value: Value) -> tuple[str | None, Content]:
     """Read a tool's result; text in quotes, as JSON has it, loses these."""
-    opened = unquoted(value)
-    return result(opened if isinstance(opened, str) else value)
+    if isinstance(value, str) and value[:1] == '"' and isinstance(opened := unquoted(value), str):
+        return result(opened)
+    return result(value)
 
 
 def _returned_parts(value: Value) -> tuple[str | None, Content]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..candidate import Claim
 from ..chat.message import string_of
-from ..claims.digests import ClaimsDigest, fields_of
+from ..claims.digests import digest_of
 from ..dialects.genai import returned
 from ..dialects.names import frameworks as fw
 from ..dialects.names import opentelemetry_1_41 as otel
@@ -35,4 +35,4 @@ def run_claims(span: PlainSpan, start: int, end: int) -> tuple[tuple[Claim, ...]
         Claim(_CALL, start, None, *named),
         Claim(_RESULT, end, None, *named, result, error_of(span)),
     )
-    return claims, ClaimsDigest().with_(fields_of(claims))
+    return claims, digest_of(claims)

@@ -8,7 +8,7 @@ odd, and its session is left to the ordinary way from then on, which has the sam
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -16,7 +16,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from ..candidate import CallHistory, Claim
+from ..candidate import CallHistory, Candidate, Claim
 from ..dialects.parts.messages import ROLES
 from ..plain.span import CallSpan, PlainSpans
 from ..span_content import Role
@@ -32,74 +32,84 @@ from .message_loops import (
     FIRST,
     FORM,
     FOUND_COLUMNS,
+    ID,
+    ID_STOP,
     IS_REPLY,
     MESSAGE_BYTES_MIN,
     MESSAGE_COLUMNS,
     OTHER,
     PARTS,
     PARTS_STOP,
+    PLAIN_RESULT,
     REFUSED,
     ROLE,
     STOP,
+    TEXT,
+    TEXT_STOP,
     find_messages,
 )
-from .read_message import OddMessage, ReadMessage, read_answer, read_message
+from .read_message import OddMessage, ReadMessage, read_answer, read_message, read_result
 
 _BY_ASSISTANT = Role.ASSISTANT
 """A name of its own, because Python 3.11 looks a member up four times as long as a global name."""
 _EMPTY = np.zeros((1, CHAIN_WORDS), np.uint64)
 """The row of a conversation without messages, once it is begun."""
 
-CallClaims: TypeAlias = tuple[CallHistory | None, tuple[Claim, ...], str]
-"""The claims of a call: its history, those behind its last answer, and the digest of all."""
-ReadCall: TypeAlias = tuple[CallClaims, Mapping[str, str]]
-"""The claims of a call, and the attributes of its span."""
-_AddedCall: TypeAlias = tuple[PlainCalls, PlainCall, CallSpan, int, int]
-"""A call that is read: its session, its conversation, its span, its start and its end."""
+_AddedCall: TypeAlias = tuple[int, PlainCalls, PlainCall, CallSpan]
+"""A call that is read: the place of its candidate, its session, its conversation and its span."""
 
 
 class CallBatch:
-    """The plain calls among spans: `add` them in the order of their time, and `read` them together."""
+    """The plain calls among candidates: `add` them in the order of their time, and `read` them together.
 
-    def __init__(self, plain: PlainSpans) -> None:
-        self._plain = plain
+    `plain` has the spans of the candidates.
+    """
+
+    def __init__(self, plain: PlainSpans, candidates: list[Candidate]) -> None:
+        self._plain, self._candidates = plain, candidates
         self._added: list[_AddedCall] = []
         self._given: list[int] = []
         self._conversations: list[PlainCall] = []
 
-    def add(self, memory: PlainCalls, place: int, start: int, end: int) -> bool:
-        """Add the call of the span at that place; return whether it is plain."""
+    def add(self, place: int, memory: PlainCalls) -> None:
+        """Add the candidate at that place, of a session with that memory, if it is a plain call."""
         span = None if memory.is_odd else self._plain.call(place)
         if span is None:
-            return False
+            return
         begin, stop = span.asked, span.asked_stop
         call, size = memory.continued(self._plain.data, begin, stop)
         if call.row == REFUSED:
             call.row = len(self._conversations)
             self._conversations.append(call)
-        self._added.append((memory, call, span, start, end))
+        self._added.append((place, memory, call, span))
         failed = span.error is not None
         self._given += (begin + size, stop, size, span.reply, span.reply_stop, call.row, failed)
-        return True
 
-    def read(self) -> list[ReadCall | None]:
-        """Return each call; None where the ordinary way is to read its span."""
+    def read(self) -> None:
+        """Put claims into the candidates that were added, but where the ordinary way is to read one."""
         calls = np.array(self._given, np.int64).reshape(-1, CALL_COLUMNS)
         found = np.empty((len(calls), FOUND_COLUMNS), np.int64)
         messages = self._messages(calls, found)
         read = self._read_others(found, messages)
         shown, digests = self._chained(calls, found, messages, read)
-        each: list[ReadCall | None] = []
-        for number, (added, row) in enumerate(zip(self._added, found.tolist(), strict=True)):
-            memory = added[0]
+        columns: list[list[int]] = found.T.tolist()
+        candidates, at = self._candidates, 0
+        for (place, memory, call, span), row in zip(self._added, zip(*columns, strict=True), strict=True):
             if row[FIRST] == REFUSED and not memory.is_odd:
                 memory.leave()
-            if memory.is_odd:
-                each.append(None)
-                continue
-            digest = digests[number * KEY_CHARS : (number + 1) * KEY_CHARS]
-            each.append(((*_claims(added, row, shown), digest), added[2].attributes))
-        return each
+            if not memory.is_odd:
+                candidate = candidates[place]
+                history, claims = _claims(call, candidate, span.error, row, shown)
+                candidates[place] = replace(
+                    candidate,
+                    claims=claims,
+                    digest=digests[at : at + KEY_CHARS],
+                    attributes=span.attributes,
+                    request=b"",
+                    origin=None,
+                    history=history,
+                )
+            at += KEY_CHARS
 
     def _messages(self, calls: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the rows of the messages of calls."""
@@ -112,11 +122,11 @@ class CallBatch:
     def _read_others(self, found: NDArray[np.int64], messages: NDArray[np.int64]) -> dict[int, ReadMessage]:
         """Return the messages in other forms, by their rows; a call with an odd one is odd."""
         data, read, odd = self._plain.data, dict[int, ReadMessage](), set[int]()
-        rows = np.flatnonzero(messages[:, FORM] == OTHER)
+        rows = np.flatnonzero(messages[:, FORM] >= PLAIN_RESULT)
         others: list[list[int]] = messages[rows].tolist()
         for row, message in zip(rows.tolist(), others, strict=True):
             number = message[CALL]
-            _, call, span, _, _ = self._added[number]
+            _, _, call, span = self._added[number]
             if number in odd:
                 continue
             try:
@@ -162,11 +172,14 @@ class CallBatch:
 
 def compile_call_loops() -> None:
     """Compile the loops, or load them from the cache."""
-    CallBatch(PlainSpans([b""])).read()
+    CallBatch(PlainSpans([b""]), []).read()
 
 
 def _asked(call: PlainCall, row: Sequence[int], data: bytes) -> ReadMessage:
     """Return a message of an input. Raises OddMessage, MsgspecError or RecursionError."""
+    if row[FORM] != OTHER:
+        call_id, result = data[row[ID] : row[ID_STOP]], data[row[TEXT] : row[TEXT_STOP]]
+        return read_result(call_id, result, call.asked)
     known, size = call.parts, row[PARTS_STOP] - row[PARTS]
     is_whole = row[PARTS] != REFUSED and row[ROLE] == ASSISTANT
     if known is not None and is_whole and len(known[0]) == size and data.startswith(known[0], row[PARTS]):
@@ -174,7 +187,7 @@ def _asked(call: PlainCall, row: Sequence[int], data: bytes) -> ReadMessage:
     else:
         message = read_message(message_in(data[row[BEGIN] : row[STOP]]), call.asked)
     if message.role == ASSISTANT:
-        call.asked.note(message.stated)
+        call.asked.note(message)
     return message
 
 
@@ -190,11 +203,11 @@ def _reply(call: PlainCall, row: Sequence[int], data: bytes, error: str | None) 
 
 
 def _claims(
-    added: _AddedCall, row: Sequence[int], shown: FoundMessages
+    call: PlainCall, candidate: Candidate, error: str | None, row: Sequence[int], shown: FoundMessages
 ) -> tuple[CallHistory | None, tuple[Claim, ...]]:
     """Return the claims of a call; its conversation continues behind it."""
-    _, call, span, start, end = added
     first, last, replies, behind, place, repeats = row
+    start = candidate.start
     if last > first:
         begin = first
         call.past += [replace(claim, time=0, past=True) for claim in call.behind]
@@ -205,17 +218,15 @@ def _claims(
             call.chars += call.reply[1]
             begin += 1
         if begin < last:
-            claims, chars = shown.claims(range(begin, last), place + begin - first, 0, past=True)
-            call.past += claims
-            call.chars += chars
+            call.chars += shown.add_claims(call.past, begin, last, (place + begin - first, 0, True, None))
     elif call.behind and call.behind[0].time != start:
         call.behind = [replace(claim, time=start) for claim in call.behind]
     if last < replies:
-        claims, chars = shown.claims(range(last, replies), place + last - first, start)
-        call.behind += claims
-        call.behind_chars += chars
-    history = CallHistory(tuple(call.past), call.chars) if call.past else None
-    claims, chars = shown.claims(range(replies, behind), place + replies - first, end, span.error)
-    is_only = behind == replies + 1 and span.error is None
+        at = place + last - first, start, False, None
+        call.behind_chars += shown.add_claims(call.behind, last, replies, at)
+    claims = list[Claim]()
+    chars = shown.add_claims(claims, replies, behind, (place + replies - first, candidate.end, False, error))
+    is_only = behind == replies + 1 and error is None
     call.reply = (claims, chars, shown.read.get(replies)) if is_only else None
+    history = CallHistory(tuple(call.past), call.chars) if call.past else None
     return history, (*call.behind, *claims)

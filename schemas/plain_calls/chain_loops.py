@@ -43,11 +43,11 @@ an answer, whether the last call has an output of one message, and the key of th
 REPLY_KEY = KEY + KEY_CHARS // 8
 """The word where the key of that output begins."""
 CHAIN_WORDS = REPLY_KEY + KEY_CHARS // 8
-USUAL, IN_OTHER_FORM, SILENT = range(3)
-"""Kinds of shown messages: a text, another form, and one without claims."""
-SHOWN_KIND, SHOWN_ROLE, SHOWN_ESCAPED, SHOWN_TEXT, SHOWN_STOP, SHOWN_ANSWERED, SHOWN_COLUMNS = range(7)
-"""Columns of a message as its claims need it: its kind, whether it is of the assistant and has escapes, the
-offsets of its text, and whether an answer is before it; and their number."""
+BY_ASSISTANT, IS_ESCAPED, IS_ANSWERED, IN_OTHER_FORM, IS_SILENT = 1, 2, 4, 8, 16
+"""Bits of what is shown of a message: it is of the assistant, its text has escapes, an answer is before it,
+it is in another form, and it has no claims."""
+SHOWN, SHOWN_TEXT, SHOWN_STOP, SHOWN_COLUMNS = range(4)
+"""Columns of a message as its claims need it, and their number: these bits, and the offsets of its text."""
 KINDS = ("user", "assistant", "tool_call", "tool_result")
 """Kinds of claims, by their numbers in `tails`."""
 TAIL_KIND, TAIL, TAIL_STOP, TAIL_COLUMNS = range(4)
@@ -122,7 +122,7 @@ def _key(s: Any, s8: Any, k: Any, k8: Any, b: Any, side: Any, message: Any) -> N
         add_bytes(k, k8, side, message[TEXT], message[TEXT_STOP])
     else:
         _add_kind(k, k8, message[ROLE] == ASSISTANT)
-        add_bytes(k, k8, b, message[TEXT], message[TEXT_STOP])
+        add_bytes(k, k8, b, message[TEXT] + 1, message[TEXT_STOP] - 1)
         _add(k, k8, _TEXT_END)
     put_digest(k, k8, s8, _KEY_AT)
     s[HAS_KEY] = 1
@@ -171,12 +171,10 @@ def _show(s: Any, s8: Any, message: Any, keys: Any, shown: Any, row: Any) -> Non
     for k in range(KEY_CHARS):
         keys[at + k] = s8[_KEY_AT + k]
     keys[at + KEY_CHARS], keys[at + KEY_CHARS + 1] = 46, 48
-    shown[row, SHOWN_KIND] = IN_OTHER_FORM if message[FORM] == OTHER else USUAL
-    if message[ROLE] == INSTRUCTION:
-        shown[row, SHOWN_KIND] = SILENT
-    shown[row, SHOWN_ROLE], shown[row, SHOWN_ESCAPED] = message[ROLE] == ASSISTANT, message[FORM] == ESCAPED
+    bits = (message[ROLE] == ASSISTANT) * BY_ASSISTANT | (message[FORM] == ESCAPED) * IS_ESCAPED
+    bits |= (message[FORM] == OTHER) * IN_OTHER_FORM | (message[ROLE] == INSTRUCTION) * IS_SILENT
+    shown[row, SHOWN] = bits | (s[ANSWERED] != 0) * IS_ANSWERED
     shown[row, SHOWN_TEXT], shown[row, SHOWN_STOP] = message[TEXT], message[TEXT_STOP]
-    shown[row, SHOWN_ANSWERED] = s[ANSWERED]
     if message[ROLE] == ASSISTANT:
         s[ANSWERED] = 1
 

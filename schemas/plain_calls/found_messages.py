@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -12,10 +13,13 @@ from numpy.typing import NDArray
 from ..candidate import Claim
 from ..event import Content, Kind
 from .chain_loops import (
+    BY_ASSISTANT,
     CLAIM_KEY_CHARS,
     IN_OTHER_FORM,
+    IS_ANSWERED,
+    IS_ESCAPED,
+    IS_SILENT,
     KINDS,
-    SILENT,
     TAIL_COLUMNS,
 )
 from .message_loops import FORM, OTHER, PARTS, PARTS_STOP, ROLE, TEXT, TEXT_STOP
@@ -24,6 +28,10 @@ from .read_message import ReadMessage
 _CAPTURED, _USER, _ASSISTANT = Content.CAPTURED, Kind.USER, Kind.ASSISTANT
 """Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
 _KIND_NUMBERS = {Kind(kind): number for number, kind in enumerate(KINDS)}
+
+
+MessageFacts: TypeAlias = tuple[int, int, bool, str | None]
+"""The place of a message in its conversation, and time, `past` and error of its claims."""
 
 
 class FoundMessages(msgspec.Struct):
@@ -38,44 +46,30 @@ class FoundMessages(msgspec.Struct):
     read: dict[int, ReadMessage]
     keys: str
 
-    def claims(
-        self, rows: range, place: int, time: int, error: str | None = None, *, past: bool = False
-    ) -> tuple[list[Claim], int]:
-        """Return the claims of messages from a place of their conversation on, with their characters."""
-        claims: list[Claim] = []
-        chars = 0
-        for row in rows:
-            kind, is_answer, is_escaped, begin, stop, is_answered = self.shown[row]
-            key, answered = self.keys[row * CLAIM_KEY_CHARS : (row + 1) * CLAIM_KEY_CHARS], is_answered > 0
-            if kind == IN_OTHER_FORM:
-                read = self.read[row]
-                behind = error, _CAPTURED, place, past, answered
-                claims += _stated(read, time, key, behind)
-                chars += read.chars
-            elif kind != SILENT:
-                if is_escaped:
-                    text = orjson.loads(self.data[begin - 1 : stop + 1])
-                else:
-                    text = self.data[begin:stop].decode()
-                named = _ASSISTANT if is_answer else _USER
-                behind = None, _CAPTURED, place, 0, past, key, answered
-                claims.append(Claim(named, time, text, None, None, None, None, *behind))
+    def add_claims(self, claims: list[Claim], first: int, behind: int, facts: MessageFacts) -> int:
+        """Add the claims of messages, of which the first one has these facts; return their characters."""
+        place, time, past, error = facts
+        chars, shown, data, keys = 0, self.shown, self.data, self.keys
+        for row in range(first, behind):
+            bits, begin, stop = shown[row]
+            at = row * CLAIM_KEY_CHARS
+            key, answered = keys[at : at + CLAIM_KEY_CHARS], bits & IS_ANSWERED > 0
+            if bits < IN_OTHER_FORM:
+                is_escaped = bits & IS_ESCAPED
+                text = orjson.loads(data[begin:stop]) if is_escaped else data[begin + 1 : stop - 1].decode()
+                kind = _ASSISTANT if bits & BY_ASSISTANT else _USER
+                stated = kind, time, text, None, None, None, None, None
+                claims.append(Claim(*stated, _CAPTURED, place, 0, past, key, answered))
                 chars += len(text)
+            elif bits < IS_SILENT:
+                read = self.read[row]
+                for rank, (kind, text, tool, call_id, args, result) in enumerate(read.stated):
+                    name = f"{key[:-1]}{rank}" if rank else key
+                    stated = kind, time, text, tool, call_id, args, result, error
+                    claims.append(Claim(*stated, _CAPTURED, place, rank, past, name, answered))
+                chars += read.chars
             place += 1
-        return claims, chars
-
-
-def _stated(
-    read: ReadMessage, time: int, key: str, shared: tuple[str | None, Content, int, bool, bool]
-) -> list[Claim]:
-    """Return the claims of a message in another form."""
-    error, content, place, past, answered = shared
-    claims: list[Claim] = []
-    for rank, (kind, text, tool, call_id, args, result) in enumerate(read.stated):
-        name = f"{key[:-1]}{rank}" if rank else key
-        behind = error, content, place, rank, past, name, answered
-        claims.append(Claim(kind, time, text, tool, call_id, args, result, *behind))
-    return claims
+        return chars
 
 
 def side_of(

@@ -1,8 +1,8 @@
 """The compiled loops that find the messages in the JSON of plain calls of models.
 
-They accept lists of objects in valid UTF-8; of these they know messages of one text in the form of
-OpenTelemetry's conventions. All others are in `OTHER` form: they may be odd. Functions that return an offset
-return `REFUSED` instead where a text is not accepted.
+They accept lists of objects in valid UTF-8; of these they know messages of one text or of one result in the
+form of OpenTelemetry's conventions. Functions that return an offset return `REFUSED` instead where a text is
+not accepted.
 """
 
 from __future__ import annotations
@@ -24,18 +24,21 @@ FIRST, LAST, REPLIES, BEHIND, PLACE, REPEATS, FOUND_COLUMNS = range(7)
 last answer, of the first one of the output, and of the one behind that; the place of its first message in the
 conversation, and whether that may repeat the output of the last call. `FIRST` is `REFUSED` where the call is
 odd."""
-CALL, IS_REPLY, BEGIN, STOP, ROLE, PARTS, PARTS_STOP, TEXT, TEXT_STOP, FORM, MESSAGE_COLUMNS = range(11)
-"""Columns of a message, and their number: its call, whether it is of the output, and the offsets of it, of
-its parts and of its text between the quotes. `PARTS` is `REFUSED` where it is not certain that these, and a
-role, are all that the message has."""
-OTHER, PLAIN, ESCAPED = range(3)
-"""Forms of messages: a text without escapes, and with escapes that orjson writes in the same way."""
-USER, ASSISTANT, INSTRUCTION, UNKNOWN = range(4)
+CALL, IS_REPLY, BEGIN, STOP, ROLE, PARTS, PARTS_STOP, TEXT, TEXT_STOP, ID, ID_STOP, FORM = range(12)
+"""Columns of a message: its call, whether it is of the output, and the offsets of it and of its parts, and,
+with quotes, of its text and of the id of a result. `PARTS` is `REFUSED` where it is not certain that these,
+and a role, are all that the message has."""
+MESSAGE_COLUMNS = FORM + 1
+PLAIN, ESCAPED, PLAIN_RESULT, ESCAPED_RESULT, OTHER = range(5)
+"""Forms of messages: one text or one result without escapes, the same with escapes that orjson writes in the
+same way, and others, which may be odd."""
+USER, ASSISTANT, INSTRUCTION, TOOL, UNKNOWN = range(5)
 """Roles of messages."""
 MESSAGE_BYTES_MIN = 22
 """Bytes of the shortest message."""
 
 _ROLE, _PARTS, _REASON = 1, 2, 4
+_TYPE, _CONTENT, _ID, _RESPONSE = 1, 2, 4, 8
 _HIDING_MAX = max(map(len, REDACTIONS))
 assert {text[0] for text in REDACTIONS} == {*"[_<"}
 _HIGH_BITS = np.uint64(0x8080808080808080)
@@ -94,6 +97,8 @@ def _role(b: Any, at: Any, stop: Any) -> Any:
         return USER
     if size == 11 and begins(b, at, stop, b'"assistant"'):
         return ASSISTANT
+    if size == 6 and begins(b, at, stop, b'"tool"'):
+        return TOOL
     return INSTRUCTION if size == 8 and begins(b, at, stop, b'"system"') else UNKNOWN
 
 
@@ -115,31 +120,52 @@ def _form(b: Any, at: Any, stop: Any) -> Any:
 
 
 @compiled
-def _text_part(b: Any, words: Any, at: Any, stop: Any, out: Any) -> Any:
-    """Note the text of a list of nothing but one text, and return the form of its message."""
+def _part_field(b: Any, at: Any, stop: Any) -> Any:
+    """Return the number of a part's field by its name with quotes; 0 for another one."""
+    size = stop - at
+    if size == 6 and begins(b, at, stop, b'"type"'):
+        return _TYPE
+    if size == 9 and begins(b, at, stop, b'"content"'):
+        return _CONTENT
+    if size == 4 and begins(b, at, stop, b'"id"'):
+        return _ID
+    return _RESPONSE if size == 10 and begins(b, at, stop, b'"response"') else 0
+
+
+@compiled
+def _only_part(b: Any, words: Any, at: Any, stop: Any, out: Any) -> Any:
+    """Note the only part of a list, a text or a result, and return the form of its message."""
     at = behind_space(b, at + 1, stop)
     if b[at] != 123:
         return OTHER
-    text, text_stop, types = REFUSED, REFUSED, 0
-    for _ in range(2):
-        at = behind_space(b, at + 1, stop)
-        name = at
-        behind = behind_string(b, words, at, stop)
-        at = value_behind(b, behind, stop)
-        if at == REFUSED or at >= stop or b[at] != 34:
+    fields, kind, kind_stop = 0, at, at
+    while b[at] != 125:
+        name = behind_space(b, at + 1, stop)
+        behind = behind_string(b, words, name, stop)
+        begin = value_behind(b, behind, stop)
+        at = behind_string(b, words, begin, stop) if begin != REFUSED else REFUSED
+        field = _part_field(b, name, behind)
+        if at == REFUSED or field == 0 or fields & field != 0:
             return OTHER
-        value, at = at, behind_string(b, words, at, stop)
-        if behind - name == 9 and begins(b, name, stop, b'"content"'):
-            text, text_stop = value + 1, at - 1
-        elif behind - name == 6 and begins(b, name, stop, b'"type"') and begins(b, value, at, b'"text"'):
-            types += at - value == 6
+        fields |= field
+        if field == _TYPE:
+            kind, kind_stop = begin, at
+        elif field == _ID:
+            out[ID], out[ID_STOP] = begin, at
+        else:
+            out[TEXT], out[TEXT_STOP] = begin, at
         at = behind_space(b, at, stop)
-        if at >= stop or (b[at] != 44 and b[at] != 125):
-            return OTHER
-    if b[at] != 125 or text == REFUSED or types != 1 or behind_space(b, at + 1, stop) != stop - 1:
+    if behind_space(b, at + 1, stop) != stop - 1:
         return OTHER
-    out[TEXT], out[TEXT_STOP] = text, text_stop
-    return _form(b, text, text_stop)
+    if fields == _TYPE | _CONTENT and kind_stop - kind == 6 and begins(b, kind, stop, b'"text"'):
+        is_of_tool = out[ROLE] == TOOL
+        return OTHER if is_of_tool else _form(b, out[TEXT] + 1, out[TEXT_STOP] - 1)
+    is_result = kind_stop - kind == 20 and begins(b, kind, stop, b'"tool_call_response"')
+    if fields != _TYPE | _ID | _RESPONSE or not is_result or out[ROLE] != TOOL:
+        return OTHER
+    form = _form(b, out[TEXT] + 1, out[TEXT_STOP] - 1)
+    is_plain = form != OTHER and _form(b, out[ID] + 1, out[ID_STOP] - 1) == PLAIN
+    return form + PLAIN_RESULT if is_plain else OTHER
 
 
 @compiled
@@ -174,7 +200,7 @@ def _message(b: Any, words: Any, at: Any, stop: Any, out: Any) -> Any:
     if not is_whole:
         out[PARTS] = REFUSED
     elif b[out[PARTS]] == 91:
-        out[FORM] = _text_part(b, words, out[PARTS], out[PARTS_STOP], out)
+        out[FORM] = _only_part(b, words, out[PARTS], out[PARTS_STOP], out)
     out[STOP] = at + 1
     return at + 1
 

@@ -22,14 +22,14 @@ from .call_messages import (
     is_name,
     text_of,
 )
-from .message_loops import ASSISTANT, INSTRUCTION, USER
+from .message_loops import ASSISTANT, INSTRUCTION, TOOL, USER
 
-TOOL = 4
-"""The number of the role of tools, beside those of `message_loops`."""
 _USER, _ASSISTANT, _CALL, _RESULT = Kind.USER, Kind.ASSISTANT, Kind.TOOL_CALL, Kind.TOOL_RESULT
 _BY_USER, _BY_ASSISTANT, _BY_TOOL, _INSTRUCTION = Role.USER, Role.ASSISTANT, Role.TOOL, Role.INSTRUCTION
 """Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
 _dumps = orjson.dumps
+_OF_CALL = b"null,null]"
+"""The end of a call's tail: it has no result, and the calls of an input no error."""
 
 Stated: TypeAlias = tuple[Kind, str | None, str | None, str | None, str | None, str | None]
 """A claim as a message states it: kind, text, tool, id of the call, arguments and result."""
@@ -54,22 +54,23 @@ class ReadMessage(msgspec.Struct):
 
 
 class AskedCalls(msgspec.Struct):
-    """The calls of a conversation: the ids of all, and tool and arguments of those that wait for a result."""
+    """The calls of a conversation: the ids of all, and those that wait for a result, each with its tail."""
 
     ids: set[str] = set()
-    waiting: dict[str, list[tuple[str | None, str | None]]] = {}
+    waiting: dict[str, list[tuple[Stated, bytes]]] = {}
 
-    def note(self, stated: Sequence[Stated]) -> None:
+    def note(self, message: ReadMessage) -> None:
         """Note the calls that a message states: results may answer them."""
-        for kind, _, tool, call_id, args, _ in stated:
-            if kind is _CALL and call_id is not None:
+        for stated, tail in zip(message.stated, message.tails, strict=True):
+            call_id = stated[3]
+            if stated[0] is _CALL and call_id is not None:
                 self.ids.add(call_id)
-                self.waiting.setdefault(call_id, []).append((tool, args))
+                self.waiting.setdefault(call_id, []).append((stated, tail))
 
-    def answered(self, call_id: str) -> tuple[str | None, str | None]:
-        """Return tool and arguments of the last call with that id that waits, if there is one."""
+    def answered(self, call_id: str) -> tuple[Stated, bytes] | None:
+        """Return the last call with that id that waits, if there is one."""
         waiting = self.waiting.get(call_id)
-        return waiting.pop() if waiting else (None, None)
+        return waiting.pop() if waiting else None
 
 
 def read_message(message: CallMessage, asked: AskedCalls) -> ReadMessage:
@@ -116,6 +117,22 @@ def read_answer(parts: Sequence[Part], error: str | None = None) -> ReadMessage:
     return _read(ASSISTANT, "assistant", text, stated, keyed, error=error)
 
 
+def read_result(written_id: bytes, written: bytes, asked: AskedCalls) -> ReadMessage:
+    """Return a tool's message with one result; id and text in JSON as orjson writes it. Raises OddMessage."""
+    call_id, result = written_id[1:-1].decode(), orjson.loads(written)
+    if call_id not in asked.ids:
+        raise OddMessage
+    tool = args = None
+    fields = b"null,%b,null," % written_id
+    if (call := asked.answered(call_id)) is not None:
+        (_, _, tool, _, args, _), tail = call
+        fields = tail[: -len(_OF_CALL)]
+    chars = len(tool or "") + len(call_id) + len(args or "") + len(result)
+    key = b'"tool",null,[],[[%b,%b]]]' % (written_id, written)
+    stated = (_RESULT, None, tool, call_id, args, result)
+    return ReadMessage(TOOL, key, (stated,), (b"%b%b,null]" % (fields, written),), chars)
+
+
 def _results(parts: Sequence[Part], asked: AskedCalls) -> ReadMessage:
     """Return a tool's message; each result has tool and arguments of its call. Raises OddMessage."""
     keyed: list[list[str | None]] = []
@@ -127,7 +144,8 @@ def _results(parts: Sequence[Part], asked: AskedCalls) -> ReadMessage:
         raise OddMessage
     stated: list[Stated] = []
     for call_id, result in keyed:
-        tool, args = asked.answered(call_id or "")
+        call = asked.answered(call_id or "")
+        tool, args = (None, None) if call is None else (call[0][2], call[0][4])
         stated.append((_RESULT, None, tool, call_id, args, result))
     return _read(TOOL, "tool", None, stated, (), keyed)
 

@@ -14,7 +14,7 @@ from zlib import crc32
 import msgspec
 
 from ..candidate import Candidate, Claim
-from ..event import Event, Kind, content_of, end_event, event_body, event_id_of
+from ..event import Event, Kind, end_event, event_id_of
 from ..time import NS_MAX, NS_MIN
 from .awaited import Awaited, answers, completed_result, is_awaited
 from .claim_events import OF_TOOLS, event_of
@@ -23,6 +23,7 @@ from .claim_order import (
     ClaimPlace,
     PlacedClaim,
     body_digest,
+    claim_body,
     claim_items,
     claim_times,
     has_history,
@@ -331,7 +332,7 @@ class SessionAssembler:
     def judge(self, claim: Claim, key: str, candidate: Candidate, place: ClaimPlace) -> Event:
         """Return the next event of the session, of the span `key`; open an occurrence where none is open."""
         kind, time = claim.kind, claim.time
-        body = event_body(kind, content_of(claim))
+        body = claim_body(claim)
         digest = body_digest(body)
         last = (*place, digest)
         seen, now, late = self.seen, self.open, False

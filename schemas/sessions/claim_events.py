@@ -7,15 +7,16 @@ from ..event import Content, Event, Kind
 
 OF_TOOLS = (Kind.TOOL_CALL, Kind.TOOL_RESULT)
 """The kinds of events that are of a tool."""
-_CAPTURED = Content.CAPTURED
-"""A name of its own, because Python 3.11 looks a member up four times as long as a global name."""
+_CAPTURED, _CALL, _RESULT = Content.CAPTURED, Kind.TOOL_CALL, Kind.TOOL_RESULT
+"""Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
 
 
 def event_of(claim: Claim, candidate: Candidate, at: tuple[int, int], event_id: str, *, late: bool) -> Event:
     """Return the event of a claim; it is `at` an occurrence and a `seq`."""
     occurrence, seq = at
     content = claim.content
-    if content is _CAPTURED and claim.tool is None and claim.kind in OF_TOOLS:
+    kind = claim.kind
+    if claim.tool is None and content is _CAPTURED and (kind is _CALL or kind is _RESULT):
         # Every call is of a tool: where no span names it, the name was not captured.
         content = Content.ABSENT
     # In the order of the fields: names would take twice the time.
@@ -24,7 +25,7 @@ def event_of(claim: Claim, candidate: Candidate, at: tuple[int, int], event_id: 
         occurrence,
         claim.time,
         seq,
-        claim.kind,
+        kind,
         late,
         claim.past,
         candidate.agent,

@@ -80,19 +80,19 @@ def whole_candidate(
     if plain is not None and memory is not None and is_alone and candidate.role is _TOOL:
         run = run_claims(plain, candidate.start, candidate.end)
         if run is not None:
-            return with_claims(candidate, *run, plain.attributes)
+            return _whole(candidate, *run, plain.attributes)
     times = candidate.start, candidate.end
     content, remembered = claimed_content(candidate.request, plain, memory)
     if remembered is None or candidate.run is not None:
         claims, digest = _claims(content, times, candidate.without, candidate.run)
-        return with_claims(candidate, claims, digest, content.attributes)
+        return _whole(candidate, claims, digest, content.attributes)
     history, claims, digest = parted_claims(content, *times, remembered)
     claims = _uncovered(claims, content, candidate.without)
     history = None if INPUT in candidate.without else history
-    return with_claims(candidate, claims, digest, content.attributes, history)
+    return _whole(candidate, claims, digest, content.attributes, history)
 
 
-def with_claims(
+def _whole(
     candidate: Candidate,
     claims: tuple[Claim, ...],
     digest: str,

@@ -27,7 +27,7 @@ from .archive_records import read_judged
 from .broker_errors import IllegalStateError, KafkaError
 from .changed_topics import archived_error, archived_marks_error
 from .client import ClientRecord, GroupClient, OutgoingRecord, TopicPartition, record_of
-from .inputs import Inputs, place_of
+from .inputs import Inputs, records_by_place
 from .process import BatchLimits, GoingOn, GroupDriver
 
 
@@ -112,10 +112,7 @@ class ManifestPolicy:
 
     def carry(self, records: Sequence[ClientRecord], member: Any) -> bool:  # noqa: ARG002
         """Gather records, and archive what is due."""
-        by_partition: dict[TopicPartition, list[ClientRecord]] = {}
-        for record in records:
-            by_partition.setdefault(place_of(record), []).append(record)
-        for place, polled in by_partition.items():
+        for place, polled in records_by_place(records).items():
             self._active = self._runtime.clock()
             self._runtime.fault_point(ArchiveFault.RECEIVED)
             if not self._gather(place, polled):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..error import StreamError
 from ..process.kafka_metrics import KafkaMetrics
@@ -74,18 +74,35 @@ class Inputs:
 
         Raises StreamError where offsets that were read come again because the topic is another one.
         """
-        firsts = {place_of(record): record for record in reversed(records)}
-        for place, record in firsts.items():
-            expected = self.next[place]
-            if record.offset < expected:
+        by_place = records_by_place(records)
+        for place, found in by_place.items():
+            expected, first = self.next[place], found[0].offset
+            if first < expected:
                 self.check(place.topic, {place.partition: expected})
-            elif record.offset > expected:
+            elif first > expected:
                 # The marker of a transaction has an offset, too.
-                self.report_deleted(place, expected, min(self._client.first(place), record.offset))
+                self.report_deleted(place, expected, min(self._client.first(place), first))
         # A fetch may come from before a seek: these records are the same topic's, and were read.
-        return [record for record in records if record.offset >= self.next[place_of(record)]]
+        read = {
+            (record.topic, record.partition, record.offset)
+            for place, found in by_place.items()
+            for record in found
+            if record.offset < self.next[place]
+        }
+        return [
+            record
+            for record in records
+            if not read or (record.topic, record.partition, record.offset) not in read
+        ]
 
 
-def place_of(record: ClientRecord) -> TopicPartition:
-    """Return the partition of a record."""
-    return TopicPartition(record.topic, record.partition)
+def records_by_place(records: Iterable[ClientRecord]) -> dict[TopicPartition, list[ClientRecord]]:
+    """Return the records of each partition, in the order given."""
+    found: dict[tuple[str, int], list[ClientRecord]] = {}
+    for record in records:
+        place = record.topic, record.partition
+        of_place = found.get(place)
+        if of_place is None:
+            of_place = found[place] = []
+        of_place.append(record)
+    return {TopicPartition(*place): of_place for place, of_place in found.items()}

@@ -21,7 +21,7 @@ from ..process.unread import UnreadNotice
 from ..stages.rekey import SIGNALS, RekeyCounts
 from .changed_topics import changed_counts, unequal_counts
 from .client import ClientRecord, GroupClient, TopicPartition
-from .inputs import Inputs, place_of
+from .inputs import Inputs, records_by_place
 from .process import BatchLimits
 from .rekey_sources import EncodedRekeyResult, RekeySources, refused, requests_of
 from .transactional import TransactionalDriver, TransactionFaults
@@ -217,10 +217,9 @@ class RekeyDriver(TransactionalDriver[EncodedRekeyResult]):
         self._runtime.fault_point(RekeyFault.COMMITTED)
         self._sources.apply(result.writes)
         now = self._runtime.clock()
-        for record in records:
-            place = place_of(record)
+        for place, found in records_by_place(records).items():
             self._active[place] = now
-            self._read_up_to[place] = max(self._time(record), self._read_up_to.get(place, 0))
+            self._read_up_to[place] = max(self._read_up_to.get(place, 0), *map(self._time, found))
         self._count(result.metrics)
 
     def _count(self, counts: RekeyCounts) -> None:

@@ -24,7 +24,7 @@ from ..process.shared_metrics import ProgressMetrics
 from ..stages.result import StageResult
 from .broker_errors import KafkaError
 from .client import ClientRecord, GroupClient, OutgoingRecord, TopicPartition
-from .inputs import Inputs, place_of
+from .inputs import Inputs, records_by_place
 from .process import GoingOn, GroupDriver
 
 FaultPoint = Callable[[StrEnum], None]
@@ -188,9 +188,8 @@ class TransactionalPolicy(Generic[Stepped]):
     def _offsets(self, records: Iterable[ClientRecord]) -> dict[TopicPartition, int]:
         """Return the next offset of every input after these records."""
         offsets = dict(self.inputs.next)
-        for record in records:
-            place = place_of(record)
-            offsets[place] = max(offsets[place], record.offset + 1)
+        for place, found in records_by_place(records).items():
+            offsets[place] = max(offsets[place], *[record.offset + 1 for record in found])
         return offsets
 
     def _outgoing(self, outputs: Iterable[Output]) -> Iterator[OutgoingRecord]:

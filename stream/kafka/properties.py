@@ -14,8 +14,12 @@ REQUEST_MS = 10_000
 """The milliseconds that a client waits for an answer before it asks again."""
 DELIVERY_MS = 12_000
 """The milliseconds that a producer tries to send a record."""
-BATCH_BYTES = 262_144
-"""The bytes that are sent to a partition at a time, before compression; larger records go alone."""
+BATCH_BYTES = 1 << 20
+"""The bytes that are sent to a partition at a time, before compression; larger records go alone.
+
+Once five records of a partition are on their way, librdkafka (2.16) asks without a pause whether it may send
+those that are left.
+"""
 LINGER_MS = 100
 """A sender sends what it has in the end, so waiting only makes fuller batches."""
 RETRY_MS = 20

@@ -11,9 +11,10 @@ import msgspec
 from ...schemas.attempt import Broken, attempt
 from ...schemas.candidate import Candidate
 from ...schemas.plain.span import PlainSpans
-from ...schemas.plain_calls.calls import CallBatch, PlainCalls, ReadCall
+from ...schemas.plain_calls.calls import CallBatch
+from ...schemas.plain_calls.conversation import PlainCalls
 from ...schemas.records.dead_letter import DeadLetter
-from ...schemas.sessions.resolve import whole_candidate, with_claims
+from ...schemas.sessions.resolve import whole_candidate
 from ...schemas.sessions.span_reading import SessionMemory
 from ...schemas.span_content import SpanRole
 from ..error import PROCESS_ERRORS
@@ -83,11 +84,14 @@ class UnreadCandidates:
         order = [place for place in sorted(range(len(found)), key=starts.__getitem__) if found[place].request]
         memories = {found[place].session_id: _RememberedCalls() for place in order}
         memories |= {name: self._memories.pop(name) for name in memories if name in self._memories}
-        calls = _plain_calls(found, order, plain, memories)
+        plain_calls = partial(_read_plain_calls, found, order, plain, memories)
+        if isinstance(attempt(plain_calls, PROCESS_ERRORS), Broken):
+            # The ordinary way reads each candidate by itself.
+            for memory in memories.values():
+                memory.plain.leave()
         left, at = iter(order), [0]
-        while isinstance(
-            read := attempt(partial(_read, found, left, at, plain, calls, memories), PROCESS_ERRORS), Broken
-        ):
+        read_others = partial(_read_others, found, left, at, plain, memories)
+        while isinstance(read := attempt(read_others, PROCESS_ERRORS), Broken):
             yield at[0], read.reason
         self._remember(memories)
 
@@ -116,40 +120,30 @@ class UnreadCandidates:
         )
 
 
-def _plain_calls(
-    found: Sequence[Candidate],
-    order: Sequence[int],
-    plain: PlainSpans,
-    memories: Mapping[str, _RememberedCalls],
-) -> dict[int, ReadCall]:
-    """Return the claims of plain calls of models with their attributes, by the places of their candidates."""
-    batch, places = CallBatch(plain), list[int]()
+def _read_plain_calls(
+    found: list[Candidate], order: Sequence[int], plain: PlainSpans, memories: Mapping[str, _RememberedCalls]
+) -> None:
+    """Put claims into the plain calls of models."""
+    batch = CallBatch(plain, found)
     for place in order:
         candidate = found[place]
-        if candidate.role is _TOOL or candidate.run is not None or candidate.without:
-            continue
-        memory = memories[candidate.session_id].plain
-        if batch.add(memory, place, candidate.start, candidate.end):
-            places.append(place)
-    read = batch.read()
-    return {place: call for place, call in zip(places, read, strict=True) if call is not None}
+        if candidate.role is not _TOOL and candidate.run is None and not candidate.without:
+            batch.add(place, memories[candidate.session_id].plain)
+    batch.read()
 
 
-def _read(
+def _read_others(
     found: list[Candidate],
     left: Iterator[int],
     at: list[int],
     plain: PlainSpans,
-    calls: Mapping[int, ReadCall],
     memories: Mapping[str, _RememberedCalls],
 ) -> None:
     """Put claims into the candidates at the places that are left; `at` has the latest place."""
     for place in left:
-        at[0] = place
-        candidate, call = found[place], calls.get(place)
-        if call is not None:
-            (history, claims, digest), attributes = call
-            found[place] = with_claims(candidate, claims, digest, attributes, history)
-        else:
-            memory = memories[candidate.session_id].others
-            found[place] = whole_candidate(candidate, plain.span(place), memory)
+        candidate = found[place]
+        if candidate.request:
+            at[0] = place
+            found[place] = whole_candidate(
+                candidate, plain.span(place), memories[candidate.session_id].others
+            )

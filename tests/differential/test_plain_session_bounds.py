@@ -56,6 +56,15 @@ def test_what_waits_from_the_time_of_the_last_event_on_holds_later_claims() -> N
             pair.step([], 40, is_stored=False)
 
 
+def test_a_history_at_the_time_of_the_first_claim_may_begin_the_session() -> None:
+    """It does where its first message precedes the claim in the conversation."""
+    for start in (4, 5, 6):
+        pair = Pair(IDLE, Counter())
+        bare = Candidate("s", SpanRole.CHAT, start, 7, (), "t", "3", history=HISTORY)
+        pair.step([answer(5), bare], 7, is_stored=False)
+        assert pair.counts["events"] == (1 if start == 6 else 2)
+
+
 def begun() -> Pair:
     """Return a session with an event at 2."""
     pair = Pair(IDLE, Counter())

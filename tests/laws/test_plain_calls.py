@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.dialects.names import opentelemetry_1_41 as otel
 from tracline.schemas.plain.span import PlainSpans
-from tracline.schemas.plain_calls.calls import CallBatch, PlainCalls
-from tracline.schemas.sessions.resolve import whole_candidate, with_claims
+from tracline.schemas.plain_calls.calls import CallBatch
+from tracline.schemas.plain_calls.conversation import PlainCalls
+from tracline.schemas.sessions.resolve import whole_candidate
 from tracline.schemas.span import Span, Value
 from tracline.schemas.span_content import SpanRole
 
@@ -138,17 +139,20 @@ def check(sent: Sequence[bytes], step: int = 10, together: int = 1) -> Counter[b
     memory, counts = PlainCalls(), Counter[bool]()
     for first in range(0, len(sent), together):
         requests = sent[first : first + together]
-        batch = CallBatch(PlainSpans(requests))
         starts = [step * place for place in range(first, first + len(requests))]
-        added = [batch.add(memory, place, start, start + 5) for place, start in enumerate(starts)]
-        read = iter(batch.read())
-        for request, start, is_added in zip(requests, starts, added, strict=True):
-            unread = Candidate("s", SpanRole.CHAT, start, start + 5, (), request=request)
-            call, ordinary = next(read) if is_added else None, whole_candidate(unread, None)
-            counts[call is not None] += 1
-            if call is not None:
-                (history, claims, digest), attributes = call
-                whole = with_claims(unread, claims, digest, attributes, history)
+        unread = [
+            Candidate("s", SpanRole.CHAT, start, start + 5, (), request=request)
+            for request, start in zip(requests, starts, strict=True)
+        ]
+        read = [*unread]
+        batch = CallBatch(PlainSpans(requests), read)
+        for place in range(len(read)):
+            batch.add(place, memory)
+        batch.read()
+        for whole, before in zip(read, unread, strict=True):
+            counts[not whole.request] += 1
+            if not whole.request:
+                ordinary = whole_candidate(before, None)
                 assert whole.chars == ordinary.chars
                 assert whole.joined() == ordinary.joined()
                 past = () if whole.history is None else whole.history.claims

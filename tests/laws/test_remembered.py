@@ -17,8 +17,9 @@ from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.claims.span_claims import ClaimMemory, claims_of, parted_claims
 from tracline.schemas.otlp.protobuf import decode_protobuf
 from tracline.schemas.plain.span import PlainSpans, plain_span
-from tracline.schemas.plain_calls.calls import CallBatch, PlainCalls
-from tracline.schemas.sessions.resolve import whole_candidate, with_claims
+from tracline.schemas.plain_calls.calls import CallBatch
+from tracline.schemas.plain_calls.conversation import PlainCalls
+from tracline.schemas.sessions.resolve import whole_candidate
 from tracline.schemas.sessions.span_reading import SessionMemory, claimed_content, read_span
 from tracline.schemas.span import Span, Value
 from tracline.schemas.span_content import SpanContent, SpanRole
@@ -95,14 +96,13 @@ def agreed(sent: Iterable[ReadSpan]) -> list[bool]:
 def straight_claims(plain: ReadSpan, start: int, memory: PlainCalls) -> tuple[tuple[Claim, ...], str]:
     """Return claims and digest as a monitor reads them, straight from the JSON where they are plain."""
     unread = Candidate("s", plain.content.role, start, plain.span.end, (), request=plain.request)
-    batch = CallBatch(PlainSpans([plain.request]))
-    batch.add(memory, 0, start, plain.span.end)
-    call = next(iter(batch.read()), None)
-    if call is None:
+    read = [unread]
+    batch = CallBatch(PlainSpans([plain.request]), read)
+    batch.add(0, memory)
+    batch.read()
+    (whole,) = read
+    if whole.request:
         whole = whole_candidate(unread, plain_span(plain.request), SessionMemory())
-    else:
-        (history, claims, digest), attributes = call
-        whole = with_claims(unread, claims, digest, attributes, history)
     assert whole.attributes == plain.content.attributes
     return checked(whole), whole.digest
 

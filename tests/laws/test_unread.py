@@ -9,7 +9,8 @@ import pytest
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.desk.script import support_session
 from tracline.schemas.otlp.protobuf import decode_protobuf
-from tracline.schemas.plain_calls.calls import PlainCall, PlainCalls
+from tracline.schemas.plain_calls.calls import CallBatch
+from tracline.schemas.plain_calls.conversation import PlainCall, PlainCalls
 from tracline.schemas.time import NS
 from tracline.stream.messages.codec import CandidateBatch, decode
 from tracline.stream.messages.record import Record
@@ -85,6 +86,18 @@ def test_candidates_of_conversations_do_not_depend_on_their_reader(
     remembered, forgotten, decoded = ways(work(range(seed, seed + 3)).records, monkeypatch)
     assert remembered
     assert remembered == forgotten == decoded
+
+
+def test_an_error_in_the_loops_leaves_calls_to_the_ordinary_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No span is a dead letter for it, and the next message is read, too."""
+    records = work(range(3)).records
+    expected = candidates(records)
+
+    def broken(_batch: CallBatch) -> None:
+        raise ArithmeticError
+
+    monkeypatch.setattr(CallBatch, "read", broken)
+    assert candidates(records) == expected
 
 
 def test_the_monitor_continues_most_calls_of_a_long_conversation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,20 +38,26 @@ QUICK = {"lateness_s": 1, "tick_s": 1}
 BOUND_S = QUICK["lateness_s"] + QUICK["tick_s"] + 1
 BOT_SESSIONS = 16
 """So many that the feed shows at once all that they break."""
+FIRST_SESSIONS = 4
+"""Sessions before them: a process that has loaded its loops, or compiled them, has judged these."""
+COMPILED_S = 300.0
+"""The time that a test waits for them: without a cache a busy machine compiles for minutes."""
+Broken = set[tuple[str, str, str]]
+"""Broken rules: session, pack, rule."""
 
 
-def run_bot(url: str) -> set[tuple[str, str, str]]:
-    """Have the instrumented bot send its spans there; the rules it broke: session, pack, rule."""
+def run_bot(url: str, sessions: int, seed: int) -> Broken:
+    """Have the instrumented bot send its spans there, and return the rules it broke."""
     line = [sys.executable, "-m", "tracline.examples.instrumented_bot", "--endpoint", url]
-    line += ["--sessions", str(BOT_SESSIONS), "--seed", "11", "--break", "0.9"]
+    line += ["--sessions", str(sessions), "--seed", str(seed), "--break", "0.9"]
     done = subprocess.run(line, capture_output=True, text=True, timeout=WAIT_S, check=True)
     broken = [json.loads(text) for text in done.stdout.splitlines()]
     return {(rule["session_id"], rule["pack"], rule["rule"]) for rule in broken}
 
 
-def news(url: str) -> Iterator[str]:
+def news(url: str, wait_s: float = WAIT_S) -> Iterator[str]:
     """The console's live feed, line by line, as it comes; it ends where the test has waited enough."""
-    until = time.monotonic() + WAIT_S
+    until = time.monotonic() + wait_s
     with httpx.stream("GET", f"{url}/feed", timeout=WAIT_S) as feed:
         for line in feed.iter_lines():
             yield line
@@ -72,30 +78,38 @@ def test_violations_of_an_agent_with_the_plain_sdk_are_given_in_time(
     packs = [str(pack) for pack in shipped_packs()]
     more = [word for pack in packs[1:] for word in ("--rules", pack)]
     with running(tmp_path, packs[0], *more, sessions=QUICK) as serving:
-        broken = run_bot(serving.url)
-        waiting = {session_id for session_id, _, _ in broken}
-        for line in news(serving.url):
-            waiting -= {session_id for session_id in waiting if session_id in line}
-            if not waiting:
-                break
-        assert not waiting
+        first = played(serving.url, FIRST_SESSIONS, 12, COMPILED_S)
+        broken = played(serving.url, BOT_SESSIONS, 11)
         assert serving.stop() == 0, serving.log
     given = rows(tmp_path, "SELECT id, session_id, pack, rule, verdict FROM verdict")
-    assert {row[1:4] for row in given if row[4] in ("violated", "unmet")} == broken
+    assert {row[1:4] for row in given if row[4] in ("violated", "unmet")} == broken | first
     assert len(broken) > 10
     assert audited(tmp_path / "archive", packs, tmp_path / "bundle").keys() == {row[0] for row in given}
     audit_as_judged(tmp_path / "archive", tmp_path / "as-judged", AuditOptions())
     bundles = [tmp_path / name / "verdicts.jsonl" for name in ("bundle", "as-judged")]
     assert bundles[0].read_bytes() == bundles[1].read_bytes()
-    waited = sorted(seconds for (seconds,) in rows(tmp_path, WAITED))
-    assert len(waited) == len(given)
+    begun = {session_id for session_id, _, _ in first}
+    waited = sorted(seconds for session_id, seconds in rows(tmp_path, WAITED) if session_id not in begun)
+    assert len(waited) == sum(row[1] not in begun for row in given)
     with capsys.disabled():
-        print(f"\n{len(given)} verdicts, the slowest {waited[-1]:.2f} s after its turn ended")
+        print(f"\n{len(waited)} verdicts, the slowest {waited[-1]:.2f} s after its turn ended")
     assert waited[-1] < BOUND_S
 
 
+def played(url: str, sessions: int, seed: int, wait_s: float = WAIT_S) -> Broken:
+    """Have the bot play sessions, wait until the feed shows what they break, and return that."""
+    broken = run_bot(url, sessions, seed)
+    waiting = {session_id for session_id, _, _ in broken}
+    for line in news(url, wait_s):
+        waiting -= {session_id for session_id in waiting if session_id in line}
+        if not waiting:
+            break
+    assert not waiting
+    return broken
+
+
 WAITED = """
-SELECT (verdict.given - max(other.time)) / 1e9
+SELECT verdict.session_id, (verdict.given - max(other.time)) / 1e9
 FROM verdict
 JOIN event USING (session_id, occurrence, seq)
 JOIN event AS other ON other.row ->> 'trace_id' = event.row ->> 'trace_id'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import traceback
@@ -17,13 +16,12 @@ from ...options import Command, Several
 from ...settings import session_settings
 from ...signals import stop_event
 from .chains_options import ChainsOptions, chains_options, first_chain
+from .cycles import rarely_look_for_cycles
 from .group import kafka_error
 from .process_options import ProcessOptions, process_options
 
 TIMEOUT_S = 30.0
 FAILED = 2
-OBJECTS_BETWEEN_COLLECTIONS = 1_000_000
-"""New objects after which Python looks for cycles: in 20,000 spans seven objects were in one."""
 
 
 @click.command("monitor", cls=Command)
@@ -94,9 +92,7 @@ def command(
         compile_monitor_loops(follows=bool(chains.digests))
         if trial is not None:
             trials.wait(trial)
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+        rarely_look_for_cycles()
         options.run(process, metrics.kafka, kafka.topic(Topic.EVENTS))
 
 

@@ -7,6 +7,7 @@ import click
 from ...options import Command
 from ...settings import session_settings
 from ...signals import stop_event
+from .cycles import rarely_look_for_cycles
 from .process_options import ProcessOptions, process_options
 
 TIMEOUT_S = 10.0
@@ -44,4 +45,5 @@ def command(options: ProcessOptions) -> None:
     process = rekey_process(kafka, sessions, runtime, options.wait_s)
     if process is not None:
         compile_rekey_loops()
+        rarely_look_for_cycles()
         options.run(process, metrics.kafka, kafka.spans_topic)

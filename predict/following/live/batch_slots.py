@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from ....rules.labels.labelled_rows import LabelledRows
-from ....rules.model.arrays import I32, I64
+from ....rules.model.arrays import I32, I64, Mask
 from .followed_session import FollowedSession
+
+NO_SLOT = -1
+"""The slot of a row that is not followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,42 +45,43 @@ def batch_slots(
     states: list[FollowedSession | None] = []
     last: dict[str, int] = {}
     ended: dict[int, int] = {}
-    rows: list[int] = []
-    slots: list[int] = []
-    occurrences: list[int] = labelled.columns.column("occurrence")
-    ends: list[bool] = labelled.ends.tolist()
-    previous, slot = None, None
-    for row, place in enumerate(zip(labelled.session_ids, occurrences, strict=True)):
-        name, occurrence = place
-        # A session's events mostly follow one another.
-        if place != previous or ends[row]:
-            previous, slot = place, known.get(place)
-            if slot is None:
-                state = before.get(name)
-                continues = state is not None and state.occurrence == occurrence
-                if midway.get(name) == occurrence or (ends[row] and not continues):
-                    last.pop(name, None)
-                    previous = None
-                    previous = None
-                    continue
-                slot = known[place] = len(known)
-                states.append(state if continues else None)
-            last[name] = slot
+    found: list[int] = []
+    (codes, names), ends = labelled.sessions, labelled.ends
+    runs = _runs(codes, labelled.occurrences, ends)
+    columns = (runs, codes[runs], labelled.occurrences[runs], ends[runs])
+    for row, code, occurrence, is_end in cast("list[list[int]]", np.stack(columns, axis=1).tolist()):
+        name = names[code]
+        slot = known.get((name, occurrence))
         if slot is None:
-            continue
-        if ends[row]:
+            state = before.get(name)
+            continues = state is not None and state.occurrence == occurrence
+            if midway.get(name) == occurrence or (is_end and not continues):
+                last.pop(name, None)
+                found.append(NO_SLOT)
+                continue
+            slot = known[name, occurrence] = len(known)
+            states.append(state if continues else None)
+        last[name] = slot
+        found.append(slot)
+        if is_end:
             ended[slot] = row
-        else:
-            rows.append(row)
-            slots.append(slot)
-    order = np.argsort(np.array(slots, dtype=np.int64), kind="stable")
-    of_rows = np.array(slots, dtype=np.int32)[order]
+    slots = np.repeat(np.array(found, dtype=np.int32), np.diff(np.append(runs, len(codes))))
+    rows = np.flatnonzero((slots != NO_SLOT) & ~ends)
+    rows = rows[np.argsort(slots[rows], kind="stable")]
     return BatchSlots(
         places=tuple(known),
         states=tuple(states),
-        rows=np.array(rows, dtype=np.int64)[order],
-        bounds=np.searchsorted(of_rows, np.arange(len(known) + 1)).astype(np.int64),
-        slots=of_rows,
+        rows=rows,
+        bounds=np.searchsorted(slots[rows], np.arange(len(known) + 1)).astype(np.int64),
+        slots=slots[rows],
         ended=np.array(sorted(ended.items()), dtype=np.int64).reshape(-1, 2),
         open=tuple(sorted(set(last.values()) - ended.keys())),
     )
+
+
+def _runs(sessions: I64, occurrences: I64, ends: Mask) -> I64:
+    """Return the first row of each run of events of one occurrence; each end is a run of its own."""
+    is_first = np.ones(len(ends), dtype=np.bool_)
+    is_first[1:] = (sessions[1:] != sessions[:-1]) | (occurrences[1:] != occurrences[:-1])
+    is_first[1:] |= ends[1:] | ends[:-1]
+    return np.flatnonzero(is_first)

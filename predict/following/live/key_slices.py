@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import cast
 
+import msgspec
 import numpy as np
 
 from ....rules.engine.kernel_loop import NO_SLICE, UNKNOWN_SLICE
@@ -16,7 +17,7 @@ from .batch_slots import BatchSlots
 from .slice_runs import values_of
 
 
-class SliceMember(NamedTuple):
+class SliceMember(msgspec.Struct, frozen=True, gc=False):
     """A slice of a slot, or all slices of a class that have no member of their own (without a `value`).
 
     `number` is that of the class before the batch, None for a slice that the state lacks; `weight` counts
@@ -46,18 +47,19 @@ class KeySlices:
     ) -> None:
         self._key, self._carried = key, carried
         self._known: dict[tuple[int, str], int] = {}
+        self._single = Counter[tuple[int, int]]()
         self.members: list[SliceMember] = []
         self.event_slices: I32 = self._of_rows(slots, slices)
         self._add_classes()
 
     def values(self, member: int) -> Iterator[str]:
         """Yield the values of the slices that a member stands for."""
-        slot, value, number, _, _ = self.members[member]
-        if value is not None:
-            yield value
-        elif number is not None:
-            for each in values_of(self._carried[slot], number):
-                if (slot, each) not in self._known:
+        found = self.members[member]
+        if found.value is not None:
+            yield found.value
+        elif found.number is not None:
+            for each in values_of(self._carried[found.slot], found.number):
+                if (found.slot, each) not in self._known:
                     yield each
 
     def add_after(
@@ -70,29 +72,30 @@ class KeySlices:
 
         `classes` get the runs of each class, and `stepped` the slices with a value in the batch.
         """
-        for (slot, value, number, _, _), after in zip(self.members, runs, strict=True):
-            if value is not None:
+        for member, after in zip(self.members, runs, strict=True):
+            if member.value is not None:
                 if after:
-                    name = slice_name(self._key, value)
-                    stepped[slot].append(SteppedSlice(name, number, self._key, after, ()))
-            elif number is not None:
-                classes[slot][number] = after
+                    name = slice_name(self._key, member.value)
+                    stepped[member.slot].append(SteppedSlice(name, member.number, self._key, after, ()))
+            elif member.number is not None:
+                classes[member.slot][member.number] = after
 
     def _of_rows(self, slots: BatchSlots, slices: Slices) -> I32:
         """Return the members of the rows of slots, and add those that there are not yet."""
         values, unknown = slices
         rows: list[int] = slots.rows.tolist()
         found: I32 = np.full(len(rows), NO_SLICE, dtype=np.int32)
-        texts = [values[row] for row in rows]
         if any(unknown):
-            lost = [unknown[row] for row in rows]
-            found[lost] = UNKNOWN_SLICE
-            texts = [None if is_lost else text for text, is_lost in zip(texts, lost, strict=True)]
-        of_slots: list[int] = slots.slots.tolist()
-        known, member = self._known.get, self._member
-        pairs = [(slot, text) for slot, text in zip(of_slots, texts, strict=True) if text is not None]
-        members = [member(*pair) if (at := known(pair)) is None else at for pair in pairs]
-        found[[text is not None for text in texts]] = members
+            found[[place for place, row in enumerate(rows) if unknown[row]]] = UNKNOWN_SLICE
+        places = [place for place, row in enumerate(rows) if values[row] is not None and not unknown[row]]
+        known, of_slots = self._known.get, slots.slots
+        members: list[int] = []
+        for slot, place in zip(cast("list[int]", of_slots[places].tolist()), places, strict=True):
+            value = values[rows[place]]
+            assert value is not None
+            member = known((slot, value))
+            members.append(self._member(slot, value) if member is None else member)
+        found[places] = members
         return found
 
     def _member(self, slot: int, value: str) -> int:
@@ -101,14 +104,16 @@ class KeySlices:
         carried = self._carried[slot]
         found = carried.find(slice_name(self._key, value)) if carried.classes else None
         number = None if found is None else found.number
-        runs = None if number is None else carried.classes[number].runs
+        runs = None
+        if number is not None:
+            runs = carried.classes[number].runs
+            self._single[slot, number] += 1
         self.members.append(SliceMember(slot, value, number, 1, runs))
         return member
 
     def _add_classes(self) -> None:
         """Add a member for each class that has slices without one."""
-        single = Counter((member.slot, member.number) for member in self.members)
         for slot, carried in enumerate(self._carried):
             for number, each in carried.classes.items():
-                if each.key == self._key and (rest := each.members - single[slot, number]):
+                if each.key == self._key and (rest := each.members - self._single[slot, number]):
                     self.members.append(SliceMember(slot, None, number, rest, each.runs))

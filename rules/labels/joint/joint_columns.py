@@ -34,15 +34,22 @@ class JointColumns:
             if repr(each) not in places:
                 places[repr(each)] = begin + len(further)
                 further.append(each)
-        steps = dict(first.steps)
+        steps, is_first = dict(first.steps), not further
         for key, guard in second.steps.items():
-            steps[key] = any_of([steps[key], guard]) if key in steps else guard
-        self._plan = LabelPlan([*first.predicates, *further])
-        self._columns = [
-            *word_columns(self._plan, first.predicates),
-            *word_columns(self._plan, further, first.words),
-            *slice_columns(self._plan, steps),
-        ]
+            if repr(steps.get(key)) != repr(guard):
+                steps[key] = any_of([steps[key], guard]) if key in steps else guard
+                is_first = False
+        if is_first:
+            # A chain of the rules themselves needs no plan of its own.
+            plan, columns = first.planned
+        else:
+            plan = LabelPlan([*first.predicates, *further])
+            columns = [
+                *word_columns(plan, first.predicates),
+                *word_columns(plan, further, first.words),
+                *slice_columns(plan, steps),
+            ]
+        self._plan, self._columns = plan, columns
         keys = list(steps)
         self.bits: tuple[int, ...] = tuple(places[repr(each)] for each in second.predicates)
         self.keys: tuple[int, ...] = tuple(map(keys.index, second.slice_keys))

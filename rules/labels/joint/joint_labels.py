@@ -10,7 +10,7 @@ from ..labelled_rows import EventColumns, LabelledRows, RowLabels
 
 
 class JointLabels:
-    """Two labelers over the same events in memory; `fields` are the event columns that they read."""
+    """Two labelers over the same events in memory."""
 
     def __init__(self, first: Labeler, second: Labeler) -> None:
         # The words of the second labeler begin with a word of their own.
@@ -25,13 +25,13 @@ class JointLabels:
         count = first.words + second.words
         bounds = (0, first.words), (first.words, count)
         self._words = [[*range(*each), *range(count + each[0], count + each[1])] for each in bounds]
-        self.fields = frozenset({*first.fields, *second.fields})
 
     def label(self, events: EventColumns) -> tuple[LabelledRows, LabelledRows]:
         """Return what `Labeler.label_rows` of each labeler returns."""
         labels = self._few.label(events)
         first, second = (
-            LabelledRows(events, RowLabels(labels.words[:, words], [labels.slices[key] for key in keys]))
+            RowLabels(labels.words[:, words], [labels.slices[key] for key in keys])
             for words, keys in zip(self._words, self._keys, strict=True)
         )
-        return first, second
+        rows = LabelledRows(events, first)
+        return rows, rows.relabelled(second)

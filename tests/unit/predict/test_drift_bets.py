@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from math import exp, log
 from pathlib import Path
@@ -12,7 +13,7 @@ import msgspec
 import pytest
 from tracline.predict.counting.symbols import OWN
 from tracline.predict.detector import RATIOS
-from tracline.predict.drift.bet_sums import BetSum
+from tracline.predict.drift.bet_sums import BetGroups, BetSum, bet_sums
 from tracline.predict.drift.detectors import (
     AGENTS_MAX,
     OTHER_AGENTS,
@@ -132,6 +133,29 @@ def test_the_bets_of_any_batches_are_those_of_the_definition(desk: RuleSet, seed
         assert (trials, violated) == expected[key][:2], key
         assert [each / LOG_ONE for each in logs] == pytest.approx(expected[key][2], abs=2e-6), key
     assert sum(violated for _, violated, _ in found.values()) > 50
+
+
+def test_bets_add_up_by_message_tick_and_agent(desk: RuleSet) -> None:
+    """Of any division, the sums of all groups are those of all rows; ticks may be before the epoch."""
+    (session,) = random_sessions(1, 3)
+    events, chain = rows([session]), limited(chain_of(desk, dict.fromkeys(SYMBOLS, 0.1)), limit_of)
+    follower = SessionFollower(chain)
+    done = follower.follow(chain.watched.compiled.labeler.label_rows(FrameColumns(frame_of(events))), {}, {})
+    assert done.bets is not None
+    single, count = bets_by_row(follower, done), len(done.bets.rows)
+    groups = BetGroups([n % 2 for n in range(count)], [-(n % 3) for n in range(count)], ["a"] * count)
+    summed = bet_sums("c", follower.names, done.bets, groups)
+    found, expected = Counter[tuple](), Counter[tuple]()
+    for message, sums in summed.items():
+        for each in sums:
+            found[message, each.tick, each.rule] += each.trials
+            found[message, each.tick, each.rule, "log"] += each.logs[0]
+    for place, row in enumerate(done.bets.rows.tolist()):
+        for each in single.get(row, []):
+            expected[place % 2, -(place % 3), each.rule] += each.trials
+            expected[place % 2, -(place % 3), each.rule, "log"] += each.logs[0]
+    assert found == expected
+    assert {key[1] for key in found} == {0, -1, -2}
 
 
 def test_a_bet_is_never_worth_more_than_its_stake_whatever_sequences_an_event_steps() -> None:

@@ -1,0 +1,1 @@
+"""JSON objects whose canonical form is found in one pass over their bytes."""
