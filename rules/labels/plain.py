@@ -19,7 +19,7 @@ from ..model.predicate import Condition, Leaf, Path, Scalar, Test, compared_text
 from ..model.rule import SliceKey
 from .guards import CAPTURED_FIELDS
 from .json_values import JSON_FIELDS, SEARCHES, compared
-from .labelled_rows import Column, EventColumns
+from .labelled_rows import Column, EventColumns, Slices
 from .numbers import double_text, loaded, written
 from .regex_sets import NON_ASCII_LETTER, regex_set
 from .slices import member_text
@@ -292,9 +292,7 @@ class PlainSlices:
         assert all(map(is_plain, key.paths))
         self._key = key
 
-    def slices(
-        self, events: PlainEvents, rows: RowNumbers, opened: Opened
-    ) -> tuple[list[str | None], list[bool]]:
+    def slices(self, events: PlainEvents, rows: RowNumbers, opened: Opened) -> Slices:
         """Return the value on each of these rows, and whether it is unknown, as `slices.slice_columns`."""
         if not self._key.joint:
             return self._first_scalars(events, rows, opened)
@@ -305,39 +303,30 @@ class PlainSlices:
         keys = [*zip(*columns, strict=True)]
         firsts = dict(zip(keys[::-1], rows[::-1], strict=True))
         chosen = sorted(firsts, key=firsts.__getitem__)
-        found, lost = self._tuples(events, [*map(firsts.__getitem__, chosen)], opened)
-        values = [*map(dict(zip(chosen, found, strict=True)).__getitem__, keys)]
-        if not any(lost):
-            return values, [False] * len(rows)
-        return values, [*map(dict(zip(chosen, lost, strict=True)).__getitem__, keys)]
+        values, unknown = self._tuples(events, [*map(firsts.__getitem__, chosen)], opened)
+        found, lost = dict(zip(chosen, values, strict=True)), dict(zip(chosen, unknown, strict=True))
+        return [*map(found.__getitem__, keys)], [*map(lost.__getitem__, keys)]
 
     def _opens(self, rows: RowNumbers, opened: Opened) -> list[list[bool]]:
         """Return by path where its field is open."""
         opens = [opened.get(path.field) for path in self._key.paths]
         return [[False] * len(rows) if each is None else [each[row] for row in rows] for each in opens]
 
-    def _first_scalars(
-        self, events: PlainEvents, rows: RowNumbers, opened: Opened
-    ) -> tuple[list[str | None], list[bool]]:
+    def _first_scalars(self, events: PlainEvents, rows: RowNumbers, opened: Opened) -> Slices:
         values: list[str | None] = [None] * len(rows)
         unknown = [False] * len(rows)
         coming: Sequence[int] = range(len(rows))
         for path, are_open in zip(self._key.paths, self._opens(rows, opened), strict=True):
             texts, are_lost = self._scalars(path, events, rows)
-            if any(are_lost) or any(are_open):
-                left: list[int] = []
-                for place in coming:
-                    if are_lost[place] or are_open[place]:
-                        unknown[place] = True
-                    elif (text := texts[place]) is None:
-                        left.append(place)
-                    else:
-                        values[place] = text
-                coming = left
-                continue
+            left: list[int] = []
             for place in coming:
-                values[place] = texts[place]
-            coming = [place for place in coming if texts[place] is None]
+                if are_lost[place] or are_open[place]:
+                    unknown[place] = True
+                elif (text := texts[place]) is None:
+                    left.append(place)
+                else:
+                    values[place] = text
+            coming = left
         return values, unknown
 
     def _scalars(
@@ -352,14 +341,12 @@ class PlainSlices:
             return [each if type(each) is str else text_of(each) for each in found], are_lost
         return events.texts(path.field, rows), list(map(_is_container, found))
 
-    def _tuples(
-        self, events: PlainEvents, rows: RowNumbers, opened: Opened
-    ) -> tuple[list[str | None], list[bool]]:
+    def _tuples(self, events: PlainEvents, rows: RowNumbers, opened: Opened) -> Slices:
         opens = self._opens(rows, opened)
         members = [self._members(path, events, rows) for path in self._key.paths]
         texts = zip(*(each for each, _ in members), strict=True)
         if not any(any(are_vast) for _, are_vast in members) and not any(map(any, opens)):
-            known = [None if None in row else f"[{','.join(cast('tuple[str, ...]', row))}]" for row in texts]
+            known = [*map(_array, texts)]
             return known, [False] * len(known)
         values: list[str | None] = []
         unknown: list[bool] = []
@@ -369,29 +356,29 @@ class PlainSlices:
                 text is None and not is_open for text, is_open in zip(row, are_open, strict=True)
             )
             unknown.append(not is_absent and (any(are_open) or any(are_vast)))
-            is_none = unknown[-1] or None in row
-            values.append(None if is_none else f"[{','.join(cast('tuple[str, ...]', row))}]")
+            values.append(None if unknown[-1] else _array(row))
         return values, unknown
 
-    def _members(
-        self, path: Path, events: PlainEvents, rows: RowNumbers
-    ) -> tuple[list[str | None], list[bool]]:
+    def _members(self, path: Path, events: PlainEvents, rows: RowNumbers) -> Slices:
         """Return each member's canonical JSON, None where it is absent, and whether digits are lost."""
         texts = events.values(path.field, rows)
-        if path.field not in JSON_FIELDS:
-            return [None if text is None else _quoted(text) for text in texts], [False] * len(texts)
-        members: list[str | None] = []
         are_vast = [False] * len(texts)
+        if path.field not in JSON_FIELDS:
+            return [None if text is None else _quoted(text) for text in texts], are_vast
+        members: list[str | None] = [None] * len(texts)
         for place, (document, value) in enumerate(zip(texts, events.decoded(path, rows), strict=True)):
             if not path.steps and _whole(document, value) is None:
-                members.append(None)
-            elif value is None or type(value) is str:
-                text = value if value is not None or path.steps else document
-                members.append(None if text is None else _quoted(text))
+                continue
+            if value is None or type(value) is str:
+                text = document if value is None and not path.steps else value
+                members[place] = None if text is None else _quoted(text)
             else:
-                text, are_vast[place] = _canonical(value)
-                members.append(text)
+                members[place], are_vast[place] = _canonical(value)
         return members, are_vast
+
+
+def _array(texts: Sequence[str | None]) -> str | None:
+    return None if None in texts else f"[{','.join(cast('Sequence[str]', texts))}]"
 
 
 @lru_cache(maxsize=1024)
