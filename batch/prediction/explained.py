@@ -28,7 +28,7 @@ class PlaceRisk:
     """The risk after the event `at` of a sequence, counted from 1; 0 is before any event.
 
     After a symbol that the chain lacks (`UNSEEN`) it is that of the state alone. It is None where the rule
-    stopped, and where the chain lacks the state or the agent.
+    stopped, and where the chain lacks the state.
     """
 
     at: int

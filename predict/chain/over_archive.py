@@ -17,9 +17,10 @@ from .walks import Walks
 class OverArchive:
     """The counts of a chain, with the walks of an archive over its contexts.
 
-    `counted.contexts` has those of the chain first, then those that only the archive came to. A place whose
-    row or agent the chain lacks has the number `unknown`, one more than those of all contexts. Where it lacks
-    the symbol alone, the number is a greater one: the place of agent and row in `after_unseen`.
+    `counted.contexts` has those of the chain first, then those that only the archive came to. A chain that
+    distinguishes agents has one agent more, which stands for any other one. A place whose row the chain lacks
+    has the number `unknown`, one more than those of all contexts. Where it lacks the symbol alone, the number
+    is a greater one: the place of agent and row in `after_unseen`.
     `unseen` and `places` count the places after an event, of all sequences.
     """
 
@@ -60,9 +61,12 @@ class OverArchive:
 def over_archive(chain: Counted, archive: Counted) -> OverArchive:
     """Return the chain over the archive, whose counts are of the same rule."""
     alignment = aligned(chain, archive)
-    found = archive.contexts
+    found, agents = archive.contexts, alignment.agents
+    if len(chain.agents) > 1:
+        agents = np.where(agents == ABSENT, len(chain.agents), agents)
+        chain = replace(chain, agents=(*chain.agents, ""))
     columns = (
-        alignment.agents[found.agents],
+        agents[found.agents],
         alignment.symbols[found.symbols],
         alignment.rows[found.states],
     )

@@ -90,13 +90,13 @@ class RuleChain:
         """Return the digest of the rule that the chain was learned from."""
         return self.content["digest"]
 
-    def agent(self, name: str) -> int:
-        """Return the number of an agent, known or not."""
+    def agent(self, name: str | None) -> int:
+        """Return the number of an agent, known or not; None is one that is not."""
         if len(self.agents) < 2:
             return 0
         return self.agents.index(name) if name in self.agents else len(self.agents)
 
-    def number(self, agent: str, symbol: str, state: int, memory: str) -> int:
+    def number(self, agent: str | None, symbol: str, state: int, memory: str) -> int:
         """Return the number of a context; a symbol that the chain lacks is `unseen`, and so is a context.
 
         It is `ABSENT` where the machine cannot be in that state after symbols of the chain.
@@ -181,8 +181,9 @@ class RuleChain:
         steps = counted.steps
         found = np.full((len(contexts), len(self.horizons)), np.nan)
         keys: list[tuple[int, int]] = np.stack([contexts.agents, contexts.states], axis=1).tolist()
+        agents = (*self.agents, None)
         for place, (agent, row) in enumerate(keys):
-            number = self.number(self.agents[agent], UNSEEN, int(steps.states[row]), steps.memory[row])
+            number = self.number(agents[agent], UNSEEN, int(steps.states[row]), steps.memory[row])
             if number != ABSENT:
                 found[place] = self.risks[number]
         return found

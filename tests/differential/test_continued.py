@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import pairwise, permutations
 from random import Random
 
 import msgspec
@@ -31,7 +31,7 @@ from tracline.rules.incremental.word_letters import WordLetters
 from tracline.rules.labels.labelled_rows import LabelledRows, ListedEvents
 from tracline.rules.labels.missing import MISSING, missing_column
 from tracline.rules.model.rule import stopping
-from tracline.schemas.event import Event
+from tracline.schemas.event import Event, Kind, end_event
 from tracline.schemas.frames.events import event_frame
 from tracline.schemas.records.verdict_record import encode_verdict
 
@@ -232,13 +232,37 @@ def test_batches_judged_together_are_judged_one_after_another() -> None:
             together.judge(batches[begin:end])
         for batch in batches:
             alone.judge([batch])
-        for left, right in zip(together.outcomes, alone.outcomes, strict=True):
-            assert sorted(map(encode_verdict, left.records)) == sorted(map(encode_verdict, right.records))
-            for kind in ("applied", "violated", "unmet", "unjudged"):
-                changes = [sorted(map(repr, getattr(outcome, kind))) for outcome in (left, right)]
-                assert changes[0] == changes[1]
+        assert_outcomes(together, alone)
         count += len(batches)
     assert count >= 200, count
+
+
+def assert_outcomes(together: Live, alone: Live) -> None:
+    """Assert that the outcomes of all batches are the same."""
+    for left, right in zip(together.outcomes, alone.outcomes, strict=True):
+        assert sorted(map(encode_verdict, left.records)) == sorted(map(encode_verdict, right.records))
+        for kind in ("applied", "violated", "unmet", "unjudged"):
+            changes = [sorted(map(repr, getattr(outcome, kind))) for outcome in (left, right)]
+            assert changes[0] == changes[1]
+
+
+@pytest.mark.parametrize("together_from", [0, 1])
+@pytest.mark.parametrize("places", list(permutations((90, 91, 92))))
+def test_an_occurrence_closes_with_its_first_end_row(places: Sequence[int], together_from: int) -> None:
+    """Further end rows close nothing, whatever their places, in the batch of the events or after it."""
+    events = [event for event in random_sessions(Random(3), 1, 30) if event.kind is not Kind.END]
+    events = [event for event in events if event.occurrence == events[0].occurrence]
+    end = end_event(events[0].session_id, events[0].occurrence, events[-1].time, 0, {})
+    ends = [msgspec.structs.replace(end, seq=place, event_id=f"end {place}") for place in places]
+    batches = [events, *([each] for each in ends)]
+    together, alone = (Live(COMPILED, satisfied=True) for _ in range(2))
+    for batch in batches[:together_from]:
+        together.judge([batch])
+    together.judge(batches[together_from:])
+    for batch in batches:
+        alone.judge([batch])
+    assert_outcomes(together, alone)
+    assert together.outcomes[1].unmet or together.outcomes[1].records
 
 
 def test_letters_without_end_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,6 +295,25 @@ def test_rows_in_any_order_with_repeats() -> None:
         lines, changes = at_once(COMPILED, events, satisfied=True)
         live = Live(COMPILED, satisfied=True)
         live.judge([mixed])
+        assert live.lines == lines
+        assert set(live.changes) == changes
+
+
+def test_rows_that_are_nearly_in_order() -> None:
+    """Neighbours have changed places, each row comes twice, or a session's last occurrence comes first."""
+    events = random_sessions(Random(6), 2, 14)
+    lines, changes = at_once(COMPILED, events, satisfied=True)
+    by_session = sorted(events, key=lambda event: (event.session_id, event.occurrence))
+    batches = [sorted(by_session, key=lambda event: (event.session_id, -event.occurrence))]
+    batches.append([event for event in by_session for _ in range(2)])
+    for place in range(len(events) - 1):
+        mixed = [*by_session]
+        mixed[place : place + 2] = mixed[place + 1], mixed[place]
+        batches.append(mixed)
+    assert len({(event.session_id, event.occurrence) for event in events}) > 3
+    for batch in batches:
+        live = Live(COMPILED, satisfied=True)
+        live.judge([batch])
         assert live.lines == lines
         assert set(live.changes) == changes
 

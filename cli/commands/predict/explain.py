@@ -224,7 +224,8 @@ def path_lines(found: ExplainedRisk, goal: str) -> Iterator[str]:
     if not explanation.paths:
         return
     count = len(explanation.paths)
-    yield f"the {count} likeliest ways to {goal}, {percent(min(explanation.covered, 1.0))} of the risk:"
+    ways = "likeliest way" if count == 1 else f"{count} likeliest ways"
+    yield f"the {ways} to {goal}, {percent(min(explanation.covered, 1.0))} of the risk:"
     for path, session in zip(explanation.paths, found.sessions, strict=True):
         example = f"  (as {session})" if session is not None else ""
         yield f"  {percent(path.probability)}  {' > '.join(step.symbol for step in path.steps)}{example}"

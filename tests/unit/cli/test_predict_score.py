@@ -154,6 +154,31 @@ def test_an_archive_without_sessions_has_no_figures(folder: Path, tmp_path: Path
             assert "inf" not in line
 
 
+def test_another_agent_has_the_risks_of_any_other(folder: Path) -> None:
+    """A chain that distinguishes agents scores and explains the sessions of one that it never saw."""
+    for name, agents in (("known", ("one", "two")), ("other", ("three",))):
+        draw, rows = Random(name), list[dict]()
+        for number in range(120):
+            agent, texts = draw.choice(agents), draw.choices("aaqp", k=6)
+            rows += session(f"{name}{number:03}", *(user(text, agent=agent) for text in texts))
+        write(folder / name / "events.parquet", rows)
+    by = folder / "by.chain"
+    done = predict("learn", folder / "known", "--rules", folder / "desk.yaml", "--by", "agent", "--out", by)
+    assert done.exit_code == 0, done.output
+    found = predict("score", by, folder / "other", "--format", "json", "--out", folder / "by")
+    [answered, _] = json.loads(found.stdout)["rules"]
+    assert [each["chain"]["visits"] for each in answered["horizons"]] == [120 * 7] * 3
+    risks = pl.read_parquet(folder / "by" / "risks.parquet").filter(rule="answered", event=0)
+    context = {"symbol": "start", "state": 0, "within": 5}
+    expected = load_chain(by).risk("desk", "answered", agent="three", **context)
+    assert expected is not None
+    assert risks["risk_5"].to_list() == [expected.risk] * 120
+    done = predict(
+        "explain", by, folder / "other", "--session", "other000", "--rule", "answered", "--at", "0"
+    )
+    assert f"after event 0 the risk is {expected.risk:.0%}".replace("%", " %") in done.stdout
+
+
 def test_an_explanation_names_the_way_and_the_next_event(folder: Path) -> None:
     """After `p` the risk is highest, and the event that lowers it most is `q`."""
     args = ("--session", "s000", "--rule", "answered", "--format", "json", "--examples")
@@ -163,6 +188,8 @@ def test_an_explanation_names_the_way_and_the_next_event(folder: Path) -> None:
     assert document["session"] == "s000"
     text = predict("explain", folder / "bad.chain", folder / "bad", "--session", "s000").stdout
     assert "likeliest ways to a verdict" in text
+    shortest = ("explain", folder / "bad.chain", folder / "bad", "--session", "s000", "--paths", "1")
+    assert "the likeliest way to a verdict, " in predict(*shortest).stdout
     missing = predict("explain", folder / "bad.chain", folder / "bad", "--session", "nobody")
     assert missing.exit_code == 2
 
