@@ -2,9 +2,9 @@
 
 Prints the share of spans that the walk alone reads, and that of spans in plain requests, by dialect and by
 recording. It fails where either is below `SHARE` on the simulated desk, or on a recording that
-`DIALECTS_READ` does not name. Then prints the processor time a span of parsing the same bytes with upb, of
-locating the spans, and of reading them with the dialects, as ratios to parsing, and the time of the walk's
-first call. Last come the claims of model's calls,
+`DIALECTS_READ` does not name; `PARTLY` names the dialects of the desk that may be below it. Then prints the
+processor time a span of parsing the same bytes with upb, of locating the spans, and of reading them with the
+dialects, as ratios to parsing, and the time of the walk's first call. Last come the claims of model's calls,
 with and without a memory of the call before.
 """
 
@@ -41,17 +41,15 @@ from tests.support.otlp_requests import to_otlp
 SPANS = 3_000
 SHARE = 0.95
 RUNS = 5
-_FLATTENED = "messages are flattened into attributes"
+_FLATTENED = "messages are flattened into attributes in unusual forms"
 _FUNCTIONS = "messages are the input and the output of a function, in JSON of any form"
 _EVENTS = "messages are span events"
 _OLDER = "messages are attributes of older conventions"
 DIALECTS_READ = {
     **dict.fromkeys(
         [
-            *("anthropic-openinference", "autogen", "crewai", "dspy", "google-adk-openinference", "haystack"),
-            *("langgraph-openinference", "litellm-openinference", "llama-index", "smolagents"),
-            *("openai-agents-openinference", "openai-agents-openinference-responses"),
-            *("openai-openinference", "openai-openinference-responses"),
+            *("autogen", "crewai", "dspy", "google-adk-openinference", "haystack"),
+            *("langgraph-openinference", "llama-index", "smolagents", "openai-agents-openinference"),
             *("langgraph-openllmetry", "litellm", "openai-agents-openllmetry"),
             *("openai-openllmetry", "openai-openllmetry-responses"),
         ],
@@ -64,6 +62,8 @@ DIALECTS_READ = {
     **dict.fromkeys(["agent-framework"], "messages have parts of types that the walk does not know"),
 }
 """Recordings with spans that only the dialects can read, and the reason."""
+PARTLY = (Dialect.OPENLLMETRY, Dialect.VERCEL)
+"""Dialects of the desk with spans that are not plain: tools with escapes in their arguments, and all."""
 SCRIPTS = {
     "Latin": "The parcel left our house on Tuesday and should reach you soon. ",
     "Cyrillic": "Посылка вышла со склада во вторник и скоро будет у вас дома. ",
@@ -139,7 +139,9 @@ def _print_shares(bodies: dict[str, list[bytes]]) -> None:
     for name, share in shares.items():
         print(f"  {name:40} {share:6.1%} {plain[name]:6.1%}  {DIALECTS_READ.get(name, '')}")
     low = {name for name in recorded if min(shares[name], plain[name]) < SHARE}
-    if min(shares["desk"], plain["desk"]) < SHARE or low != DIALECTS_READ.keys():
+    desks = ["desk", *(f"desk in {dialect}" for dialect in Dialect if dialect not in PARTLY)]
+    low |= {name for name in desks if min(shares[name], plain[name]) < SHARE}
+    if low != DIALECTS_READ.keys():
         raise SystemExit(f"not read by the walk, or named in vain: {sorted(low ^ DIALECTS_READ.keys())}")
 
 

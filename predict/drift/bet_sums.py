@@ -61,9 +61,8 @@ class BatchBets(NamedTuple):
         sum_bets(groups, bets, tables.logs, sums, counts)
         # Most events are no bets of most rules, and a logarithm takes longer than all else.
         found = np.nonzero(bets.counts[:, :, TRIALS])
-        if len(found[0]):
-            logs = bet_logs(bets.gains[found], bets.counts[found][:, SEQUENCES, None])
-            sum_sliced_bets(groups, tables.sliced, found, logs, bets, sums, counts)
+        logs = bet_logs(bets.gains[found], bets.counts[found][:, SEQUENCES, None])
+        sum_sliced_bets(groups, tables.sliced, found, logs, bets, sums, counts)
         return sums, counts
 
 

@@ -114,7 +114,7 @@ def _input(span: Span) -> Half:
     found = _listed(span, (oi.INPUT_MESSAGES, oi.PROMPTS, "prompt"), Role.USER)
     if found is not ABSENT:
         return found
-    return _valued(span.attributes, oi.INPUT_VALUE, oi.INPUT_TYPE, Role.USER, ABSENT)
+    return valued(span.attributes, oi.INPUT_VALUE, oi.INPUT_TYPE, Role.USER, ABSENT)
 
 
 def _output(span: Span, unread: Half | None = None) -> Half:
@@ -130,7 +130,7 @@ def _output(span: Span, unread: Half | None = None) -> Half:
     found = _listed(span, (oi.OUTPUT_MESSAGES, oi.CHOICES, "completion"), Role.ASSISTANT)
     if found is not ABSENT:
         return found
-    return _valued(span.attributes, oi.OUTPUT_VALUE, oi.OUTPUT_TYPE, Role.ASSISTANT, unread)
+    return valued(span.attributes, oi.OUTPUT_VALUE, oi.OUTPUT_TYPE, Role.ASSISTANT, unread)
 
 
 def _listed(span: Span, names: tuple[str, str, str], speaker: Role) -> Half:
@@ -147,9 +147,10 @@ def _listed(span: Span, names: tuple[str, str, str], speaker: Role) -> Half:
     return ABSENT if found is None else listed(found, speaker)
 
 
-def _valued(
+def valued(
     attributes: Mapping[str, Value], name: str, type_name: str, speaker: Role, unread: Half | None
 ) -> Half:
+    """Return a half from a value of a type: its messages, else its text; JSON without any is `unread`."""
     value = attributes.get(name)
     if isinstance(value, str) and value and attributes.get(type_name) == oi.PLAIN_TEXT:
         return spoken(value, speaker)

@@ -27,13 +27,13 @@ def read(span: Span) -> DialectReading | None:
     attributes = span.attributes
     kind = attributes.get(tl.KIND)
     if kind == tl.TOOL:
-        return _tool(attributes)
+        return tool_of(attributes)
     if kind == tl.AGENT:
         return DialectReading(
             SpanRole.AGENT,
             agent=first_text(attributes, (otel.AGENT_NAME, tl.ENTITY_NAME)),
-            input=_entity_half(attributes.get(tl.ENTITY_INPUT), Role.USER),
-            output=_entity_half(attributes.get(tl.ENTITY_OUTPUT), Role.ASSISTANT),
+            input=entity_half(attributes.get(tl.ENTITY_INPUT), Role.USER),
+            output=entity_half(attributes.get(tl.ENTITY_OUTPUT), Role.ASSISTANT),
         )
     request = attributes.get(tl.REQUEST_TYPE)
     if not isinstance(request, str):
@@ -96,13 +96,14 @@ def _opened(message: Value) -> Value:
     return {**message, "content": content} if is_parts and content else message
 
 
-def _tool(attributes: Mapping[str, Value]) -> DialectReading:
+def tool_of(attributes: Mapping[str, Value]) -> DialectReading:
+    """Return a tool's run."""
     tool = string_of(attributes.get(tl.ENTITY_NAME))
     given = unwrapped_arguments(attributes.get(tl.ENTITY_INPUT))
     return tool_run(tool, None, given, tool_result(attributes.get(tl.ENTITY_OUTPUT), tool))
 
 
-def _entity_half(value: Value, speaker: Role) -> Half:
+def entity_half(value: Value, speaker: Role) -> Half:
     """Return an agent's input or output, where that is a message or just text."""
     opened = unquoted(value)
     if (

@@ -39,6 +39,7 @@ from .usual_loops import (
     ASKED_STOP,
     BEHIND_SLOTS,
     FIRST_SLOT,
+    FIRST_VALUE,
     IGNORED,
     INPUT,
     LENGTH_BYTES,
@@ -51,8 +52,11 @@ from .usual_loops import (
     USUAL,
     USUAL_MAX,
     USUAL_STOP,
+    VALUE_COLUMNS,
+    VARYING_MARK,
     part_spans,
 )
+from .varying import with_varying
 
 CACHED_MAX = 8_192
 """The number of cached attributes and statuses: most of the small ones are on all spans of a process."""
@@ -67,7 +71,7 @@ _ODD = MARKS | {fw.LANGSMITH_KIND, otel.SCOPE_NAME, lf.LEVEL, END, ai.PROMPT_MES
 """Further attributes that change how a span is read."""
 _ERROR, _INPUT, _OUTPUT = map(SLOT_NAMES.index, (otel.ERROR_TYPE, otel.INPUT_MESSAGES, otel.OUTPUT_MESSAGES))
 _NOWHERE = REFUSED, REFUSED
-_LIST = ord("[")
+_LIST, _VARYING = ord("["), bytes([VARYING_MARK])
 _HIDDEN = frozenset(text.encode() for text in REDACTIONS)
 _HIDDEN_MAX = max(map(len, _HIDDEN))
 _ODD_SCOPES = scopes.ADK | scopes.TEXT_PARTS
@@ -121,11 +125,13 @@ class PlainSpans:
         parts = np.empty((len(requests), PART_COLUMNS), np.int64)
         slots = np.empty((len(self._fields), SLOT_COLUMNS), np.int64)
         usual = np.empty(len(requests) * USUAL_MAX, np.uint8)
-        count, size = part_spans(written, spans, self._fields, parts, slots, usual)
+        values = np.empty((len(self._fields), VALUE_COLUMNS), np.int64)
+        count, valued, size = part_spans(written, spans, self._fields, parts, slots, values, usual)
         self.data, self._spans, self._usual = data, spans, usual[:size].tobytes()
         self._shared: dict[int, _Usual | None] = {}
         self._parts: list[list[int]] = parts.tolist()
         self._slots: list[list[int]] = slots[:count].tolist()
+        self._values: list[list[int]] = values[:valued].tolist()
 
     def span(self, place: int) -> PlainSpan | None:
         """Return the span of the request at that place, like `plain_span`."""
@@ -144,7 +150,10 @@ class PlainSpans:
                     texts[otel.OUTPUT_MESSAGES] = data[part[REPLY] : part[REPLY_STOP]].decode()
         except ValueError:
             return None
-        return PlainSpan(texts, usual.attributes, usual.has_more, usual.failed)
+        attributes = self._attributes(part, usual)
+        if attributes is None:
+            return self.span_by_attributes(place)
+        return PlainSpan(texts, attributes, usual.has_more, usual.failed)
 
     def call(self, place: int) -> CallSpan | None:
         """Return the span of the request at that place as a call of a model; None where it is another one."""
@@ -166,7 +175,19 @@ class PlainSpans:
             return None
         if part[REPLY] == REFUSED and (usual.has_more or error is None):
             return None
-        return CallSpan(usual.attributes, error, begin, stop, part[REPLY], part[REPLY_STOP])
+        attributes = self._attributes(part, usual)
+        if attributes is None:
+            return None
+        return CallSpan(attributes, error, begin, stop, part[REPLY], part[REPLY_STOP])
+
+    def _attributes(self, part: list[int], usual: _Usual) -> dict[str, str] | None:
+        """Return the attributes of a span; None where a varying one is to be read by itself."""
+        if not usual.varying:
+            return usual.attributes
+        first = part[FIRST_VALUE]
+        return with_varying(
+            usual.attributes, usual.varying, self._values[first : first + len(usual.varying)], self.data
+        )
 
     def _shared_by(self, part: list[int]) -> _Usual | None:
         """Return what a span shares with others; None where it is not plain, or has not been parted."""
@@ -228,12 +249,16 @@ def _error_of(written: bytes) -> str:
 
 
 class _Usual(NamedTuple):
-    """The fields of `PlainSpan` behind its texts, and its operation."""
+    """The fields of `PlainSpan` behind its texts, and its operation.
+
+    `varying` are the names of attributes that vary, without their values; empty where rules cannot name them.
+    """
 
     attributes: dict[str, str]
     has_more: bool
     failed: bool
     operation: str | None
+    varying: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=CACHED_MAX)
@@ -247,10 +272,24 @@ def _usual(written: bytes) -> _Usual | None:
         parts.append(written[begin:at])
     resource, scope, status, *fields = parts
     try:
-        pairs = list(map(_pair, fields))
+        pairs = [
+            _varying_pair(field[1:]) if field[:1] == _VARYING else _cached_pair(field) for field in fields
+        ]
     except (DecodeError, ValueError):
         return None
-    return _usual_of(resource, scope, status, pairs)
+    usual = _usual_of(resource, scope, status, pairs)
+    if usual is None:
+        return None
+    names = [field[1:].decode() for field in fields if field[:1] == _VARYING]
+    return usual._replace(varying=tuple([name if is_plain(name) else "" for name in names]))
+
+
+def _varying_pair(written: bytes) -> _Pair | None:
+    """Return a varying attribute by its name, without its value; None where no span is plain."""
+    use = _use_of(written)
+    if use.is_odd or use.is_slot:
+        return None
+    return use.name, None, "" if use.is_further else None, use.is_more
 
 
 def _usual_of(resource: bytes, scope: bytes, status: bytes, pairs: Iterable[_Pair | None]) -> _Usual | None:

@@ -40,10 +40,20 @@ USUAL_MAX = 1_024
 """Bytes of `usual`; a span with more has none."""
 LENGTH_BYTES = 2
 """The bytes of the length, the least first, before each part of `usual`."""
-FIRST_SLOT, BEHIND_SLOTS, USUAL, USUAL_STOP, ASKED, ASKED_STOP, REPLY, REPLY_STOP, PART_COLUMNS = range(9)
-"""Columns of a parted span, and their number: the rows of its slots, and offsets of `usual`, of a model's
-input and of its output. `USUAL` is `REFUSED` where the span has none, as are `ASKED` and `REPLY`. A span with
-an input and without an error's type and attributes of tools has no rows of slots."""
+VARYING_NAMES = (otel.RESPONSE_ID,)
+"""Attributes with texts that vary from span to span; numbers vary, too."""
+FIRST_SLOT, BEHIND_SLOTS, USUAL, USUAL_STOP, ASKED, ASKED_STOP, REPLY, REPLY_STOP, FIRST_VALUE = range(9)
+"""Columns of a parted span: the rows of its slots, the offsets of `usual`, of a model's input and of its
+output, and the first row of its varying attributes. `USUAL` is `REFUSED` where the span has none, as are
+`ASKED` and `REPLY`. A span with an input and without an error's type and attributes of tools has no rows of
+slots."""
+PART_COLUMNS = FIRST_VALUE + 1
+VALUE_KIND, VALUE, VALUE_STOP, VALUE_COLUMNS = range(4)
+"""Columns of a varying attribute, and their number: its kind, and a whole number, or offsets."""
+WHOLE, DOUBLE, TEXT_VALUE = range(3)
+"""Kinds of them."""
+VARYING_MARK = 255
+"""The byte before the name of such an attribute in `usual`, which has no more of it."""
 INPUT, OUTPUT = SLOT_NAMES.index(otel.INPUT_MESSAGES), SLOT_NAMES.index(otel.OUTPUT_MESSAGES)
 """The slots of a model's input and of its output."""
 SAME_MAX = 64
@@ -56,6 +66,10 @@ _TO_NAME = 2
 _NAMES = np.frombuffer("".join(SLOT_NAMES + IGNORED).encode(), np.uint8)
 _STARTS = np.cumsum([0, *map(len, SLOT_NAMES + IGNORED)])
 _SLOTS = len(SLOT_NAMES)
+_VARYING = np.frombuffer("".join(VARYING_NAMES).encode(), np.uint8)
+_WHOLE_TAG, _DOUBLE_TAG = 0x18, 0x21
+_VALUE_BYTES_MAX = 9
+"""Bytes of a whole number of 63 bits, and of a double with its tag."""
 
 
 @compiled
@@ -88,6 +102,44 @@ def _is_ascii_text(b: Any, fields: Any, n: Any) -> Any:
     for k in range(fields[n, TEXT], fields[n, STOP]):
         bits |= b[k]
     return fields[n, TEXT] != REFUSED and bits < 128
+
+
+@compiled
+def _whole_number(b: Any, at: Any, stop: Any) -> Any:
+    """Return a whole number of 63 bits; a negative one where there is none."""
+    value = 0
+    for k in range(stop - at):
+        value |= np.int64(b[at + k] & 127) << np.int64(7 * k)
+        if b[at + k] < 128:
+            return value if at + k + 1 == stop else REFUSED
+    return REFUSED
+
+
+@compiled
+def _is_varying(b: Any, fields: Any, n: Any, values: Any, count: Any) -> Any:
+    """Note a varying attribute; return whether it is one."""
+    begin, name_stop, text, stop = fields[n, BEGIN], fields[n, NAME_STOP], fields[n, TEXT], fields[n, STOP]
+    if text != REFUSED:
+        values[count, VALUE_KIND], values[count, VALUE], values[count, VALUE_STOP] = TEXT_VALUE, text, stop
+        name, size = begin + _TO_NAME, name_stop - begin - _TO_NAME
+        return size == len(_VARYING) and stop - begin <= SMALL and is_same_name(b, name, _VARYING, 0, size)
+    value = name_stop + 2
+    if stop - value < 2 or stop - value > _VALUE_BYTES_MAX + 1 or b[name_stop + 1] != stop - value:
+        return False
+    values[count, VALUE_KIND], values[count, VALUE], values[count, VALUE_STOP] = DOUBLE, value + 1, stop
+    if b[value] == _WHOLE_TAG:
+        values[count, VALUE_KIND], values[count, VALUE] = WHOLE, _whole_number(b, value + 1, stop)
+        return values[count, VALUE] >= 0
+    return b[value] == _DOUBLE_TAG and stop - value == _VALUE_BYTES_MAX
+
+
+@compiled
+def _put_name(b: Any, begin: Any, stop: Any, out: Any, at: Any, last: Any) -> Any:
+    """Write the name of a varying attribute, behind its mark, as a part."""
+    behind = _put(b, begin - 1, stop, out, at, last)
+    if behind != REFUSED:
+        out[at + LENGTH_BYTES] = VARYING_MARK
+    return behind
 
 
 @compiled
@@ -137,15 +189,16 @@ def _same(out: Any, begin: Any, stop: Any, parts: Any, n: Any) -> Any:
 
 
 @compiled
-def part_spans(b: Any, spans: Any, fields: Any, parts: Any, slots: Any, out: Any) -> Any:
+def part_spans(b: Any, spans: Any, fields: Any, parts: Any, slots: Any, values: Any, out: Any) -> Any:
     """Write the parts of each span, the rows of slots, and `usual`: resource, scope, status and attributes.
 
-    `out` has `USUAL_MAX` bytes for each span; equal texts are written once, if they are near. Returns how
-    many rows of slots and bytes there are.
+    Of varying attributes `usual` has the names, and `values` their values. `out` has `USUAL_MAX` bytes for
+    each span; equal texts are written once, if they are near. Returns how many rows of slots, rows of varying
+    attributes and bytes there are.
     """
-    count, at = 0, 0
+    count, valued, at = 0, 0, 0
     for n in range(len(spans)):
-        parts[n, FIRST_SLOT], parts[n, USUAL] = count, REFUSED
+        parts[n, FIRST_SLOT], parts[n, USUAL], parts[n, FIRST_VALUE] = count, REFUSED, valued
         if spans[n, FIRST] == REFUSED:
             continue
         last = at + USUAL_MAX
@@ -154,7 +207,12 @@ def part_spans(b: Any, spans: Any, fields: Any, parts: Any, slots: Any, out: Any
         status, status_stop = spans[n, STATUS], spans[n, STATUS_STOP]
         behind = _put(b, max(status, 0), status_stop, out, behind, last)
         for field in range(spans[n, FIRST], spans[n, BEHIND]):
-            if behind != REFUSED:
+            if behind == REFUSED:
+                break
+            name, name_stop = fields[field, BEGIN] + _TO_NAME, fields[field, NAME_STOP]
+            if _slot_of(b, name, name_stop) == REFUSED and _is_varying(b, fields, field, values, valued):
+                valued, behind = valued + 1, _put_name(b, name, name_stop, out, behind, last)
+            else:
                 count, behind = _part(b, fields, field, slots, count, out, behind, last)
         if behind == REFUSED:
             continue
@@ -164,4 +222,4 @@ def part_spans(b: Any, spans: Any, fields: Any, parts: Any, slots: Any, out: Any
         parts[n, USUAL] = at if same == REFUSED else same
         parts[n, USUAL_STOP] = parts[n, USUAL] + behind - at
         at = behind if same == REFUSED else at
-    return count, at
+    return count, valued, at

@@ -8,9 +8,7 @@ import msgspec
 
 from ..candidate import Candidate
 from ..compiled import compiled
-from ..sessions.late_ends import CLOCK_ERROR
-from ..span_content import INPUT, OUTPUT
-from .columns import (
+from ..plain_readings.columns import (
     BOTH_HALVES,
     COARSE,
     END,
@@ -32,6 +30,8 @@ from .columns import (
     TOOL,
     TRACE,
 )
+from ..sessions.late_ends import CLOCK_ERROR
+from ..span_content import INPUT, OUTPUT
 from .pack_loops import (
     put,
     put_byte,

@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..compiled import compiled
-from ..sessions.trace import SPAN_CHARS
-from ..walk import wire_loops
-from ..walk.request_loops import FACTS, SPANS
-from ..walk.wire_loops import BEGIN, ENDED, FACTS_STOP, ODD, STARTED, STATE
-from .columns import (
+from ..plain_readings.columns import (
     CHARS,
     CLAIMS,
     END,
     FIRST,
+    FLAT,
+    FLAT_READ,
     IDENTITY,
     LAST_END,
     LATEST,
@@ -38,7 +36,11 @@ from .columns import (
     STOP,
     TRACE,
 )
-from .reading_loops import read_facts
+from ..plain_readings.reading_loops import read_facts
+from ..sessions.trace import SPAN_CHARS
+from ..walk import wire_loops
+from ..walk.request_loops import FACTS, SPANS
+from ..walk.wire_loops import BEGIN, ENDED, FACTS_STOP, ODD, STARTED, STATE
 
 _FIRST_FACT, _BYTES_STOP = wire_loops.FACTS, wire_loops.STOP
 _TRACE, _IDENTITY, _PARENT = wire_loops.TRACE, wire_loops.IDENTITY, wire_loops.PARENT
@@ -109,11 +111,12 @@ def _add_runs(b: Any, i: Any, first: Any, stop: Any, readings: Any, runs: Any, c
         readings[n, RECORD] = i
         if n == first or not _is_of_run(b, readings, n, runs[count - 1, FIRST]):
             runs[count, READING_OF], runs[count, FIRST] = i, n
-            runs[count, CHARS], runs[count, READ] = 0, 0
+            runs[count, CHARS], runs[count, READ], runs[count, FLAT_READ] = 0, 0, 0
             count += 1
         runs[count - 1, STOP] = n + 1
         runs[count - 1, CHARS] += SPAN_CHARS + readings[n, REQUEST]
         runs[count - 1, READ] += readings[n, CLAIMS]
+        runs[count - 1, FLAT_READ] |= readings[n, FLAT]
     return count
 
 

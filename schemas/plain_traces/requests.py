@@ -14,15 +14,8 @@ from numpy.typing import NDArray
 from ..dialects.names import scopes
 from ..otlp.single import scope_of
 from ..otlp.wire import header
-from ..sessions.late_ends import whole_end
-from ..sessions.span_reading import SpanReading
-from ..span_content import SpanRole
-from ..walk.locate import ROWS, LocatedRequests, PlacedSpan, scope_name_of, sender_in, unread
-from ..walk.request_loops import SPANS
-from ..walk.single_span import NotRead
-from ..walk.wire_loops import FULL
-from . import columns
-from .columns import (
+from ..plain_readings import columns
+from ..plain_readings.columns import (
     FIRST,
     LAST_END,
     LATEST,
@@ -37,7 +30,15 @@ from .columns import (
     SPAN,
     SPAN_STOP,
 )
-from .reading_loops import SLOTS
+from ..plain_readings.reading_loops import SLOTS
+from ..sessions.late_ends import whole_end
+from ..sessions.span_reading import SpanReading
+from ..span_content import SpanRole
+from ..walk.flat_span import ODD_SCOPES
+from ..walk.locate import ROWS, LocatedRequests, PlacedSpan, scope_name_of, sender_in, unread
+from ..walk.request_loops import SPANS
+from ..walk.single_span import NotRead
+from ..walk.wire_loops import FULL
 from .request_loops import read_requests
 
 SIZE_MAX = 1 << 20
@@ -89,7 +90,7 @@ class PlainRun(msgspec.Struct, frozen=True, gc=False):
 
 
 class WaitingRun(msgspec.Struct, frozen=True, gc=False):
-    """A run that waits longer than its batch: its record, its rows, and its sender.
+    """A run that waits longer than its batch: its record, its rows, its sender, and the characters it counts.
 
     The offsets in the rows are greater than those in the record: by `begin`, those of resource and scope by
     numbers of their own.
@@ -101,6 +102,7 @@ class WaitingRun(msgspec.Struct, frozen=True, gc=False):
     scope_begin: int
     readings: NDArray[np.int64]
     sender: SenderFacts
+    chars: int
 
 
 class PlainRequest(msgspec.Struct, frozen=True, gc=False):
@@ -164,10 +166,12 @@ class PlainRequest(msgspec.Struct, frozen=True, gc=False):
         rows = batch.readings[run.first : run.stop].copy()
         cut = _cut(batch.walked.data, rows) if self.is_mixed else None
         if cut is None:
-            return WaitingRun(self.record, begin, begin, begin, rows, batch.senders[run.sender])
+            return WaitingRun(self.record, begin, begin, begin, rows, batch.senders[run.sender], run.chars)
         data, begin, resource_begin, scope_begin = cut
         record = msgspec.structs.replace(self.record, data=data)
-        return WaitingRun(record, begin, resource_begin, scope_begin, rows, batch.senders[run.sender])
+        return WaitingRun(
+            record, begin, resource_begin, scope_begin, rows, batch.senders[run.sender], run.chars
+        )
 
 
 class PlainRequests:
@@ -216,7 +220,9 @@ class PlainRequests:
         data = self.walked.data
         trace, resource, resource_stop, scope, scope_stop = self._places[number]
         name, version = self._scope(data[scope:scope_stop])
-        _, first, stop, chars, read = self._runs[number]
+        _, first, stop, chars, read, is_flat = self._runs[number]
+        if is_flat and name in ODD_SCOPES:
+            raise NotRead
         sender = self._sender(data[resource:resource_stop])
         if sender:
             self.readings[first:stop, columns.SENDER] = sender

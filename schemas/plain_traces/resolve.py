@@ -10,9 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ..sessions.pending import EncodedRelease
-from ..sessions.trace import EncodedChanges
-from .columns import (
+from ..plain_readings.columns import (
     CANDIDATE_COLUMNS,
     CANDIDATES,
     CANDIDATES_STOP,
@@ -28,6 +26,8 @@ from .columns import (
     WHOLE,
     WHOLE_STOP,
 )
+from ..sessions.pending import EncodedRelease
+from ..sessions.trace import EncodedChanges
 from .requests import PlainRecord, PlainRequests, WaitingRun
 from .resolve_loops import resolve
 from .state_loops import DIGEST_SIZE

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..compiled import compiled
-from ..sessions.trace import SPAN_CHARS
-from .candidate_loops import put_candidate
-from .columns import (
+from ..plain_readings.columns import (
     BEGIN,
     BEHIND,
     CANDIDATES,
@@ -37,6 +35,8 @@ from .columns import (
     WHOLE,
     WHOLE_STOP,
 )
+from ..sessions.trace import SPAN_CHARS
+from .candidate_loops import put_candidate
 from .state_loops import put_changes, put_trace
 from .trace_loops import (
     READY,

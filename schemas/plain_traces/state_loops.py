@@ -10,16 +10,15 @@ import msgspec
 from ..compiled import compiled
 from ..dialects.span_facts import UNNAMED_ERROR
 from ..event import Content
-from ..sessions.span_reading import SpanReading
-from ..sessions.trace import OpenTrace, Trace
-from ..span_content import INPUT, OUTPUT, SpanContent, SpanRole, ToolCall
-from .columns import (
+from ..plain_readings.argument_loops import put_compact
+from ..plain_readings.columns import (
     ANSWER,
     ARGUMENTS,
     CALL,
     CAPTURED,
     CLAIMS,
     COARSE,
+    COMPACT,
     END,
     ENDS,
     ERROR,
@@ -55,6 +54,9 @@ from .columns import (
     TRACE,
     UNNAMED,
 )
+from ..sessions.span_reading import SpanReading
+from ..sessions.trace import OpenTrace, Trace
+from ..span_content import INPUT, OUTPUT, SpanContent, SpanRole, ToolCall
 from .pack_loops import (
     put,
     put_byte,
@@ -66,6 +68,7 @@ from .pack_loops import (
     put_number,
     put_struct_head,
     put_text,
+    put_text_head,
 )
 from .request_loops import resource_size, scoped_size
 from .trace_loops import KEY, KEY_END, KEY_SIZE
@@ -181,7 +184,11 @@ def _put_call(out: Any, at: Any, b: Any, readings: Any, n: Any) -> Any:
     at = put_struct_head(out, put_constant(out, at, _CALL), 4 if is_absent else 3, _CALL_FIELDS)
     at = put_or_nil(out, at, b, readings, n, CALL, _CALL_ID)
     at = put_or_nil(out, at, b, readings, n, TOOL_NAME, _TOOL_NAME)
-    at = put_or_nil(out, at, b, readings, n, ARGUMENTS, _ARGUMENTS)
+    if readings[n, COMPACT] == MISSING:
+        at = put_or_nil(out, at, b, readings, n, ARGUMENTS, _ARGUMENTS)
+    else:
+        at = put_text_head(out, put_constant(out, at, _ARGUMENTS), readings[n, COMPACT])
+        at = put_compact(out, at, b, readings[n, ARGUMENTS], readings[n, ARGUMENTS + 1])
     return put_constant(out, at, _ABSENT) if is_absent else at
 
 

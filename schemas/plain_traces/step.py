@@ -28,6 +28,8 @@ class PlainTracesStep(TracesStep):
     def __init__(self, traces: Traces, hold: int, keep: int, scope: Sequence[str] = ()) -> None:
         super().__init__(traces, hold, keep)
         self._groups: dict[str, PlainGroup] = {}
+        self._resting: dict[str, PlainGroup] = {}
+        """The groups of this step whose spans go on waiting."""
         self._scope = tuple(scope)
 
     def writes(self) -> TraceWrites:
@@ -92,17 +94,33 @@ class PlainTracesStep(TracesStep):
 
     def _resolved(self, watermark: int, until: int) -> dict[str, ResolvedTrace]:
         """Return the plain traces that came or are due, resolved."""
-        if self._is_crowded:
-            # The spans that waited longest are looked for among all.
-            for trace_id in self._waiting:
-                self._known(trace_id)
-            return {}
         groups = dict(self._groups)
         for trace_id in self._waiting:
             before = None if trace_id in groups else self._find(trace_id)
             if isinstance(before, PlainTrace) and before.is_due(watermark, until):
-                groups[trace_id] = PlainGroup(before)
+                groups[trace_id] = self._again(trace_id) or PlainGroup(before)
         return resolved(groups, self._scope, watermark, until) if groups else {}
+
+    def _again(self, trace_id: str) -> PlainGroup | None:
+        """Return the group of a trace that came in this step and rested, to be resolved again.
+
+        It is due after all where too many characters wait.
+        """
+        group = self._resting.pop(trace_id, None)
+        if group is not None:
+            del self._opened[trace_id]
+            self._changes[trace_id] = Changes()
+            self._groups[trace_id] = group
+        return group
+
+    def _sizes(self, trace_id: str) -> Iterator[tuple[int, int]]:
+        """Yield the record times of what waits of a trace, and how many characters of each time do."""
+        found = self._find(trace_id)
+        if not isinstance(found, PlainTrace):
+            yield from super()._sizes(trace_id)
+            return
+        for run in found.runs:
+            yield run.record.time, run.chars
 
     def _rests(self, trace_id: str, watermark: int, until: int) -> bool:
         """Return whether a plain trace has nothing to be released."""
@@ -120,3 +138,5 @@ class PlainTracesStep(TracesStep):
             self._waiting.discard(trace_id)
             self._chars -= found.freed
             yield found.released
+        elif group is not None:
+            self._resting[trace_id] = group

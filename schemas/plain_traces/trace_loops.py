@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..compiled import compiled
-from ..time import NS_MAX
-from .columns import (
+from ..plain_readings.columns import (
     AGENT,
     ANSWER,
     BOTH_HALVES,
@@ -32,6 +31,7 @@ from .columns import (
     START,
     TOOL,
 )
+from ..time import NS_MAX
 
 SPANS_MAX, SESSIONS_MAX, ABOVE_MAX = 500, 16, 15
 """Spans and session keys of a trace, and ancestors of a span, beyond which it is not plain."""

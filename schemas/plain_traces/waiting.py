@@ -9,8 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import columns
-from .columns import MISSING, PARENT, RECORD, RESOURCE, RESOURCE_STOP, SCOPE, SCOPE_STOP, SENDER
+from ..plain_readings import columns
+from ..plain_readings.columns import (
+    MISSING,
+    PARENT,
+    RECORD,
+    RESOURCE,
+    RESOURCE_STOP,
+    SCOPE,
+    SCOPE_STOP,
+    SENDER,
+)
 from .requests import SenderFacts, WaitingRun, given_arrays
 
 _TEXTS = range(columns.ERROR, columns.ARGUMENTS + 2, 2)

@@ -218,12 +218,16 @@ class TracesStep:
     def _crowded(self) -> int:
         """Return the record time up to which spans and records must be released for lack of room."""
         left = self._chars
-        items = (item for trace_id in self._waiting for item in items_of(self._known(trace_id)))
-        for time, chars in sorted((item.record_time, chars_of(item)) for item in items):
+        for time, chars in sorted(size for trace_id in self._waiting for size in self._sizes(trace_id)):
             left -= chars
             if left <= WAITING_CHARS_LEFT:
                 return time
         raise AssertionError("too many characters wait, but no span or record does")
+
+    def _sizes(self, trace_id: str) -> Iterator[tuple[int, int]]:
+        """Yield the record times of what waits of a trace, and how many characters of each time do."""
+        for item in items_of(self._known(trace_id)):
+            yield item.record_time, chars_of(item)
 
     def _release(self, watermark: int, until: int) -> Iterator[Released | EncodedRelease]:
         """Yield the spans that need not wait; up to the record time `until` they only wait for their end."""

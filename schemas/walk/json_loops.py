@@ -272,9 +272,9 @@ def _messages(b: Any, words: Any, at: Any, stop: Any, is_output: Any, known: Any
 @compiled
 def judge_texts(
     b: Any, words: Any, begin: Any, stop: Any, facts: Any, count: Any,
-    inputs: Any, outputs: Any, arguments: Any, text: Any, memory: Any,
+    inputs: Any, outputs: Any, arguments: Any, values: Any, entities: Any, text: Any, memory: Any,
 ) -> None:  # fmt: skip
-    """Put into the second column of `count` facts what their text is: of inputs, of outputs, of arguments.
+    """Put into the second column of `count` facts what their text is: of inputs, outputs, and arguments.
 
     A fact has its slot, its kind, which is `text`, and the text's offset in its request, which `b` has from
     `begin` to `stop`, and length.
@@ -284,7 +284,7 @@ def judge_texts(
         slot, kind, at, size = facts[i, 0], facts[i, 1], facts[i, 2], facts[i, 3]
         if kind != text:
             continue
-        if slot == arguments and size > 0 and data[at] == 123:
+        if slot in (arguments, values, entities) and size > 0 and data[at] == 123:
             behind = behind_json(data, by_eight, at, at + size)
             is_whole = behind != REFUSED and behind_space(data, behind, at + size) == at + size
             facts[i, 1] = OBJECT if is_whole else REFUSED_TEXT

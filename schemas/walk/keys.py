@@ -25,17 +25,9 @@ from ..dialects.names import (
 )
 from ..dialects.session_key import SESSION_KEYS
 from ..dialects.span_facts import AGENTS, END, NESTED
-from .wire_loops import (
-    NAMES_MAX,
-    SLOT_ESCAPED,
-    SLOT_EVENT,
-    SLOT_EVENT_ODD,
-    SLOT_IGNORED,
-    SLOT_ODD,
-    SLOT_RAISED,
-    SLOT_SPAN,
-    hash_of,
-)
+from .flat_loops import LISTS, SLOT_FLAT
+from .name_loops import NAMES_MAX, SLOT_IGNORED, hash_of
+from .wire_loops import SLOT_ESCAPED, SLOT_EVENT, SLOT_EVENT_ODD, SLOT_ODD, SLOT_RAISED, SLOT_SPAN
 
 _MODULES = (
     frameworks,
@@ -48,7 +40,7 @@ _MODULES = (
     opentelemetry_1_41,
     vercel_ai_6,
 )
-_otel = opentelemetry_1_41
+_oi, _otel, _tl = openinference_0_1, opentelemetry_1_41, openllmetry_0_4
 
 _SINGLE = (
     _otel.INPUT_MESSAGES,
@@ -66,12 +58,38 @@ _SINGLE = (
     _otel.ERROR_TYPE,
     NESTED,
     END,
+    _oi.KIND,
+    _oi.RESPONSE_MODEL,
+    _oi.MODEL,
+    _oi.REQUEST_MODEL,
+    _oi.INPUT_VALUE,
+    _oi.INPUT_TYPE,
+    _oi.OUTPUT_VALUE,
+    _oi.OUTPUT_TYPE,
+    _oi.TOOL_NAME,
+    _oi.TOOL_CALL_ID,
+    _oi.TOOL_ID,
+    _oi.TOOL_PARAMETERS,
+    _oi.GRAPH_NODE_NAME,
+    _oi.GRAPH_NODE_ID,
+    _tl.KIND,
+    _tl.REQUEST_TYPE,
+    _tl.ENTITY_NAME,
+    _tl.ENTITY_INPUT,
+    _tl.ENTITY_OUTPUT,
 )
 INPUT, OUTPUT, ARGUMENTS, RESULT, TOOL, CALL_ID, OPERATION, RESPONSE_MODEL, REQUEST_MODEL, RESPONSE_ID = (
     range(SLOT_SPAN, SLOT_SPAN + 10)
 )
 FINISH_REASONS, OUTPUT_TOKENS, ERROR_TYPE, IS_NESTED, IS_END = range(SLOT_SPAN + 10, SLOT_SPAN + 15)
+OI_KIND, OI_RESPONSE_MODEL, OI_MODEL, OI_REQUEST_MODEL = range(SLOT_SPAN + 15, SLOT_SPAN + 19)
+INPUT_VALUE, INPUT_TYPE, OUTPUT_VALUE, OUTPUT_TYPE = range(SLOT_SPAN + 19, SLOT_SPAN + 23)
+OI_TOOL, OI_CALL_ID, OI_TOOL_ID, OI_PARAMETERS = range(SLOT_SPAN + 23, SLOT_SPAN + 27)
+OI_NODE, OI_NODE_ID = range(SLOT_SPAN + 27, SLOT_SPAN + 29)
+TL_KIND, TL_REQUEST, TL_ENTITY, TL_INPUT, TL_OUTPUT = range(SLOT_SPAN + 29, SLOT_SPAN + 34)
 """The slots of single attributes, in the order of `_SINGLE`."""
+OI_MESSAGES, OI_ANSWERS, TL_MESSAGES, TL_ANSWERS = range(SLOT_FLAT, SLOT_SPAN)
+"""The slots of flattened lists, in the order of `LISTS`."""
 AGENT = SLOT_SPAN + len(_SINGLE)
 """The slot of the first attribute that names an agent; the others follow in order of preference."""
 SESSION = AGENT + len(AGENTS)
@@ -140,7 +158,11 @@ def name_table() -> tuple[NDArray[Any], NDArray[Any]]:
     entries = np.full((NAMES_MAX + len(FLATTENED), 3), -1, np.int64)
     words = 0
     texts: list[bytes] = []
-    for number, (name, slot) in enumerate([*slots.items(), *dict.fromkeys(FLATTENED, SLOT_ODD).items()]):
+    begins = {
+        **dict.fromkeys(FLATTENED, SLOT_ODD),
+        **dict(zip(LISTS, range(SLOT_FLAT, SLOT_SPAN), strict=True)),
+    }
+    for number, (name, slot) in enumerate([*slots.items(), *begins.items()]):
         data = name.encode()
         text = np.frombuffer(data, np.uint8)
         place = int(hash_of(text, np.frombuffer(data, np.uint64, len(data) // 8), 0, len(data))) % NAMES_MAX

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..compiled import compiled
-from .wire_loops import hash_of
+from .name_loops import hash_of
 
 PLACES = 512
 """Places of texts in the memory; a later text takes the place of an earlier one."""

@@ -12,6 +12,7 @@ from .wire_loops import TEXT, walk
 SPANS, FACTS, FOUND_COLUMNS = range(3)
 """Columns of what was found in a request: the number of its spans, or why it has none, and of its facts."""
 _INPUT, _OUTPUT, _ARGUMENTS = keys.INPUT, keys.OUTPUT, keys.ARGUMENTS
+_VALUE, _ENTITY = keys.INPUT_VALUE, keys.TL_INPUT
 
 
 @compiled
@@ -32,7 +33,7 @@ def walk_all(
         if found[i, SPANS] > 0:
             judge_texts(
                 b, words, begin, stop, own_facts, found[i, FACTS],
-                _INPUT, _OUTPUT, _ARGUMENTS, TEXT, memory,
+                _INPUT, _OUTPUT, _ARGUMENTS, _VALUE, _ENTITY, TEXT, memory,
             )  # fmt: skip
             n += found[i, SPANS]
             count += found[i, FACTS]

@@ -1,15 +1,14 @@
 """The reading of one span from the facts that the walk found, without its content.
 
-It follows the dialect of `schemas/dialects/genai.py`, of which alone the walk knows the attributes, and the
-parts of `read_content` that all dialects share.
+It follows the dialect of `schemas/dialects/genai.py`, `flat_span.py` those with flattened messages, and both
+the parts of `read_content` that all dialects share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
 
-from ..chat.message import ID_CHARS_MAX, string_of
+from ..chat.message import string_of
 from ..dialects.genai import returned
 from ..dialects.names import frameworks as fw
 from ..dialects.names import opentelemetry_1_41 as otel
@@ -17,13 +16,28 @@ from ..dialects.names import scopes
 from ..dialects.parts.message_parts import name_of
 from ..dialects.parts.values import arguments
 from ..dialects.session_key import CONVERSATIONS
-from ..dialects.span_facts import UNNAMED_ERROR, truth_of
+from ..dialects.span_facts import UNNAMED_ERROR
 from ..event import Content
 from ..sessions.late_ends import whole_end
 from ..sessions.span_reading import Sender, SpanReading
-from ..span import Value
-from ..span_content import INPUT, OUTPUT, SpanContent, SpanRole, ToolCall
+from ..span_content import SpanContent, ToolCall
 from . import keys
+from .fact_values import (
+    FAILED_OTHER,
+    OTHER,
+    Facts,
+    Odd,
+    RoleFacts,
+    agent_run,
+    model_call,
+    name_in,
+    plain_in,
+    string_in,
+    text_in,
+    tool_run_of,
+    truth_in,
+)
+from .flat_span import FLAT, flat_role
 from .json_loops import EMPTY, FULL, OBJECT
 from .wire_loops import (
     ENDED,
@@ -31,8 +45,6 @@ from .wire_loops import (
     FACTS_STOP,
     FAILED,
     IDENTITY,
-    NOTHING,
-    NUMBER,
     PARENT,
     RAISED,
     SLOT_ESCAPED,
@@ -42,7 +54,6 @@ from .wire_loops import (
     STATE,
     TEXT,
     TRACE,
-    TRUTH,
 )
 
 _CONVERSATIONS = frozenset(keys.SESSION + keys.SESSION_NAMES.index(name) for name in CONVERSATIONS)
@@ -56,32 +67,9 @@ QUOTED_MAX = 100
 _NO_ERROR = (None, "", False)
 _TRUE = (True, "true", "True")
 
-Facts: TypeAlias = dict[int, list[int]]
-
 
 class NotRead(Exception):
     """A span that only its whole request shows how to read."""
-
-
-class _Odd(Exception):
-    """A span that the dialects have to read."""
-
-
-class _Role(NamedTuple):
-    """The fields of a reading that depend on the role, as `SpanContent` and `SpanReading` name them."""
-
-    role: SpanRole
-    has_claims: bool = False
-    captured: tuple[str, ...] = ()
-    lacks: tuple[str, ...] = ()
-    model: str | None = None
-    call: ToolCall | None = None
-    response_id: str | None = None
-
-
-_PAIR = (INPUT, OUTPUT)
-_OTHER = _Role(SpanRole.OTHER)
-_FAILED_OTHER = _Role(SpanRole.OTHER, captured=(OUTPUT,))
 
 
 def bare_reading(
@@ -93,7 +81,7 @@ def bare_reading(
     """
     try:
         return _read(data, row, facts, sender, scope)
-    except _Odd:
+    except Odd:
         return None
 
 
@@ -106,10 +94,10 @@ def _read(
     content = SpanContent(
         role=role.role,
         session=session,
-        agent=agent,
+        agent=role.agent or agent,
         model=role.model,
         service=sender.service,
-        nested=_truth(data, found.get(keys.IS_NESTED)),
+        nested=truth_in(data, found.get(keys.IS_NESTED)),
         call=role.call,
         error=error,
         own_conversation=session_slot in _CONVERSATIONS,
@@ -131,7 +119,7 @@ def _read(
         coarse=sender.is_coarse,
         apart=scope == scopes.HAYSTACK,
     )
-    return reading, _truth(data, found.get(keys.IS_END)) is True
+    return reading, truth_in(data, found.get(keys.IS_END)) is True
 
 
 def _found(data: bytes, facts: Iterable[list[int]]) -> tuple[Facts, str | None, str | None, int]:
@@ -141,46 +129,39 @@ def _found(data: bytes, facts: Iterable[list[int]]) -> tuple[Facts, str | None, 
     session_slot = agent_slot = SLOTS_MAX
     for fact in facts:
         slot = fact[0]
-        if slot < keys.AGENT:
+        if slot < keys.SESSION:
             found[slot] = fact
-        elif slot < keys.SESSION:
-            if slot < agent_slot and (name := _string(data, fact)) is not None:
+        if keys.AGENT <= slot < keys.SESSION:
+            if slot < agent_slot and (name := string_in(data, fact)) is not None:
                 agent, agent_slot = name, slot
-        elif slot < session_slot and (name := _name(data, fact)) is not None:
+        elif keys.SESSION <= slot < session_slot and (name := name_in(data, fact)) is not None:
             session, session_slot = name, slot
     return found, agent, session, session_slot
 
 
-def _role(data: bytes, found: Facts, scope: str, error: str | None) -> _Role:
+def _role(data: bytes, found: Facts, scope: str, error: str | None) -> RoleFacts:
     """Return what `genai.read` and `read_content` make of the span."""
+    if not FLAT.isdisjoint(found):
+        role = flat_role(data, found, scope, error)
+        if role is not None:
+            return role
     operation = found.get(keys.OPERATION)
-    name = None if operation is None else _string(data, operation)
+    name = None if operation is None else string_in(data, operation)
     is_tool = name == otel.TOOL_OPERATION or (name is None and keys.TOOL in found)
-    if is_tool and _text(data, found.get(keys.TOOL)) != fw.MERGED_TOOLS:
+    if is_tool and text_in(data, found.get(keys.TOOL)) != fw.MERGED_TOOLS:
         return _tool(data, found, scope, error)
     is_other = name in otel.OTHER_OPERATIONS or (name is None and _MODELS.isdisjoint(found))
     if is_tool or is_other or (name not in _CONVERSING and _ANSWERED.isdisjoint(found)):
-        # A failed span without an output counts as one with an empty output, whatever its role.
-        return _OTHER if error is None else _FAILED_OTHER
+        return OTHER if error is None else FAILED_OTHER
     asked, answered = _half(found.get(keys.INPUT)), _half(found.get(keys.OUTPUT))
-    lacks = _halves(asked is None, answered is None)
-    if answered is None and error is not None:
-        answered = False
-    captured = _halves(asked is not None, answered is not None)
-    model = _text(data, found.get(keys.RESPONSE_MODEL)) or _text(data, found.get(keys.REQUEST_MODEL))
-    has_messages = bool(asked or answered)
+    model = text_in(data, found.get(keys.RESPONSE_MODEL)) or text_in(data, found.get(keys.REQUEST_MODEL))
     if name in otel.AGENT_OPERATIONS:
-        return _Role(SpanRole.AGENT, has_messages, captured, lacks, string_of(model))
+        return agent_run(asked, answered, error, model)
     answer = found.get(keys.RESPONSE_ID)
-    response_id = None if answer is None else _name(data, answer)
+    response_id = None if answer is None else name_in(data, answer)
     if response_id is None and asked is not None and scope.startswith(scopes.LOGFIRE):
-        raise _Odd
-    has_claims = has_messages or len(captured) < 2
-    return _Role(SpanRole.CHAT, has_claims, captured, lacks, string_of(model), None, response_id)
-
-
-def _halves(has_input: bool, has_output: bool) -> tuple[str, ...]:
-    return _PAIR if has_input and has_output else (INPUT,) if has_input else (OUTPUT,) if has_output else ()
+        raise Odd
+    return model_call(asked, answered, error, model, response_id)
 
 
 def _half(fact: list[int] | None) -> bool | None:
@@ -188,40 +169,36 @@ def _half(fact: list[int] | None) -> bool | None:
     if fact is None:
         return None
     if fact[1] not in (EMPTY, FULL):
-        raise _Odd
+        raise Odd
     return fact[1] == FULL
 
 
-def _tool(data: bytes, found: Facts, scope: str, error: str | None) -> _Role:
+def _tool(data: bytes, found: Facts, scope: str, error: str | None) -> RoleFacts:
     """Return a tool's run."""
     given, answer = found.get(keys.ARGUMENTS), found.get(keys.RESULT)
     if scope in scopes.TEXT_PARTS and answer is not None:
-        raise _Odd
+        raise Odd
     args, asked = None, Content.ABSENT
     if given is not None:
         if given[1] not in (TEXT, OBJECT):
-            raise _Odd
+            raise Odd
         args, asked = arguments(data[given[2] : given[2] + given[3]].decode())
     answered = Content.ABSENT if answer is None else _answer(data, answer)
-    lacks = _halves(asked is Content.ABSENT, answered is Content.ABSENT)
-    if error is not None and asked is Content.CAPTURED and answered is Content.ABSENT:
-        answered = Content.CAPTURED
-    captured = _halves(asked is Content.CAPTURED, answered is Content.CAPTURED)
     call_id, tool = found.get(keys.CALL_ID), found.get(keys.TOOL)
     call = ToolCall(
-        None if call_id is None else _name(data, call_id),
-        None if tool is None else _string(data, tool),
+        None if call_id is None else name_in(data, call_id),
+        None if tool is None else string_in(data, tool),
         args,
         asked,
     )
-    return _Role(SpanRole.TOOL, has_claims=True, captured=captured, lacks=lacks, call=call)
+    return tool_run_of(call, asked, answered, error)
 
 
 def _answer(data: bytes, fact: list[int]) -> Content:
     """Return whether a tool's result is there to be read."""
     _, kind, at, size = fact
     if kind != TEXT:
-        raise _Odd
+        raise Odd
     if size > QUOTED_MAX:
         return Content.CAPTURED
     return returned(data[at : at + size].decode())[1]
@@ -229,52 +206,10 @@ def _answer(data: bytes, fact: list[int]) -> Content:
 
 def _error(data: bytes, row: Sequence[int], found: Facts) -> str | None:
     """Return the error type, as `error_of`."""
-    given = _plain(data, found.get(keys.ERROR_TYPE))
+    given = plain_in(data, found.get(keys.ERROR_TYPE))
     failed = row[STATE] & FAILED
     if given not in _NO_ERROR:
         return name_of(given) or UNNAMED_ERROR
-    if row[STATE] & RAISED and (failed or _plain(data, found.get(SLOT_ESCAPED)) in _TRUE):
-        return string_of(_plain(data, found.get(SLOT_RAISED))) or UNNAMED_ERROR
+    if row[STATE] & RAISED and (failed or plain_in(data, found.get(SLOT_ESCAPED)) in _TRUE):
+        return string_of(plain_in(data, found.get(SLOT_RAISED))) or UNNAMED_ERROR
     return UNNAMED_ERROR if failed else None
-
-
-def _truth(data: bytes, fact: list[int] | None) -> bool | None:
-    return None if fact is None else truth_of(_value(data, fact))
-
-
-def _name(data: bytes, fact: list[int]) -> str | None:
-    """Return an attribute as `name_of` does."""
-    _, kind, at, size = fact
-    is_name = kind == TEXT and 0 < size <= ID_CHARS_MAX
-    return data[at : at + size].decode() if is_name else name_of(_value(data, fact))
-
-
-def _string(data: bytes, fact: list[int]) -> str | None:
-    """Return an attribute as `string_of` does."""
-    return _name(data, fact) if fact[1] == TEXT else string_of(_value(data, fact))
-
-
-def _text(data: bytes, fact: list[int] | None) -> str | None:
-    """Return the text of an attribute; None where it is missing."""
-    if fact is None:
-        return None
-    _, kind, at, size = fact
-    if kind != TEXT:
-        raise _Odd
-    return data[at : at + size].decode()
-
-
-def _plain(data: bytes, fact: list[int] | None) -> Value:
-    return None if fact is None else _value(data, fact)
-
-
-def _value(data: bytes, fact: list[int]) -> Value:
-    """Return the value of an attribute."""
-    _, kind, at, size = fact
-    if kind == TEXT:
-        return data[at : at + size].decode()
-    if kind in (TRUTH, NUMBER):
-        return at != 0 if kind == TRUTH else at
-    if kind == NOTHING:
-        return None
-    raise _Odd

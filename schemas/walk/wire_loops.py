@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..compiled import compiled
+from .flat_loops import FLAT_COUNT, SLOT_FLAT, note_flat
+from .name_loops import SLOT_IGNORED, hash_of, slot_of, word
 
 REFUSED, FULL = -1, -2
 """Results instead of an offset or a number: the bytes are not accepted, or an array has no room for them."""
@@ -25,16 +27,16 @@ SLOT, KIND, AT, SIZE, FACT_COLUMNS = range(5)
 numbers the value itself) and length."""
 NOTHING, TEXT, TRUTH, NUMBER, PLAIN, OTHER = range(6)
 """Kinds of values; `PLAIN` is a fraction, bytes, or a list of plain values, `OTHER` may be damaged inside."""
-SLOT_IGNORED, SLOT_ODD, SLOT_RAISED, SLOT_ESCAPED, SLOT_EVENT, SLOT_EVENT_ODD, SLOT_SPAN = range(7)
-"""Slots that the loops know: an attribute that no dialect reads, one that makes its span odd, an exception's
-type and escape, the name of an exception's event, names of events that make their span odd, and the least
-slot of a span's attributes."""
-SLOTS_MAX, NAMES_MAX = 1 << 20, 4_096
-"""Slots, and entries of the hash table of names; the beginnings of names follow it."""
+SLOT_ODD, SLOT_RAISED, SLOT_ESCAPED, SLOT_EVENT, SLOT_EVENT_ODD = range(SLOT_IGNORED + 1, SLOT_FLAT)
+SLOT_SPAN = SLOT_FLAT + FLAT_COUNT
+"""Slots that the loops know, beside that of an attribute that no dialect reads and those of flattened lists:
+an attribute that makes its span odd, an exception's type and escape, the name of an exception's event, names
+of events that make their span odd, and the least slot of a span's attributes."""
+SLOTS_MAX = 1 << 20
+"""More than there are slots."""
 KEYS_MAX = 128
 """Attributes of a span, beyond which it is odd."""
 
-_PRIME = np.uint64(0x9E3779B97F4A7C15)
 _HIGH_BITS = np.uint64(0x8080808080808080)
 
 
@@ -95,55 +97,6 @@ def _is_text(b: Any, words: Any, at: Any, stop: Any) -> Any:
                 return False
         at += more
     return True
-
-
-@compiled
-def _word(b: Any, words: Any, at: Any, size: Any) -> Any:
-    """Return up to eight bytes as a number."""
-    place, shift = at >> 3, np.uint64(8 * (at & 7))
-    if place + 1 < len(words):
-        high = (words[place + 1] << (np.uint64(63) - shift)) << np.uint64(1)
-        word = (words[place] >> shift) | high
-        return word if size >= 8 else word & ((np.uint64(1) << np.uint64(8 * size)) - np.uint64(1))
-    word = np.uint64(0)
-    for k in range(min(size, 8)):
-        word |= np.uint64(b[at + k]) << np.uint64(8 * k)
-    return word
-
-
-@compiled
-def hash_of(b: Any, words: Any, at: Any, stop: Any) -> Any:
-    """Return a number that differs for most names."""
-    mixed = np.uint64(stop - at)
-    while at < stop:
-        mixed = (mixed ^ _word(b, words, at, stop - at)) * _PRIME
-        mixed ^= mixed >> np.uint64(32)
-        at += 8
-    return mixed
-
-
-@compiled
-def _begins(b: Any, words: Any, at: Any, letters: Any, first: Any, size: Any) -> Any:
-    """Return whether the bytes begin with a name of the table."""
-    is_same = True
-    for k in range((size + 7) >> 3):
-        is_same &= _word(b, words, at + 8 * k, size - 8 * k) == letters[first + k]
-    return is_same
-
-
-@compiled
-def _slot(b: Any, words: Any, at: Any, stop: Any, mixed: Any, entries: Any, letters: Any) -> Any:
-    """Return the slot of a name."""
-    place = np.int64(mixed & np.uint64(NAMES_MAX - 1))
-    while entries[place, 0] >= 0:
-        if entries[place, 1] == stop - at and _begins(b, words, at, letters, entries[place, 2], stop - at):
-            return entries[place, 0]
-        place = (place + 1) & (NAMES_MAX - 1)
-    slot = SLOT_IGNORED
-    for k in range(NAMES_MAX, len(entries)):
-        if entries[k, 1] <= stop - at and _begins(b, words, at, letters, entries[k, 2], entries[k, 1]):
-            slot = entries[k, 0]
-    return slot
 
 
 @compiled
@@ -223,9 +176,14 @@ def _attribute(
         if keys[k] == mixed:
             return REFUSED
     keys[first + key_count] = mixed
-    slot = _slot(b, words, key, key_stop, mixed, entries, letters)
-    if kind == OTHER or (slot == SLOT_ODD and least == SLOT_SPAN):
+    slot = slot_of(b, words, key, key_stop, mixed, entries, letters)
+    noted = count
+    if SLOT_FLAT <= slot < SLOT_SPAN and least == SLOT_SPAN and kind != OTHER:
+        noted = note_flat(b, key, key_stop, kind == TEXT, value, size, slot, facts, spans[n, FACTS], count)
+    if kind == OTHER or (slot == SLOT_ODD and least == SLOT_SPAN) or noted < 0:
         spans[n, STATE] |= ODD
+    elif noted > count:
+        return noted
     elif least <= slot <= most:
         facts[count, SLOT], facts[count, KIND], facts[count, AT], facts[count, SIZE] = slot, kind, value, size
         return count + 1
@@ -250,7 +208,7 @@ def _event(
             name, name_stop = begin, at
     if not _is_text(b, words, name, name_stop):
         return REFUSED
-    slot = _slot(b, words, name, name_stop, hash_of(b, words, name, name_stop), entries, letters)
+    slot = slot_of(b, words, name, name_stop, hash_of(b, words, name, name_stop), entries, letters)
     is_raised = slot == SLOT_EVENT
     if name == name_stop or slot == SLOT_EVENT_ODD or (is_raised and spans[n, STATE] & RAISED):
         spans[n, STATE] |= ODD
@@ -302,7 +260,7 @@ def _part(b: Any, words: Any, tag: Any, begin: Any, behind: Any, value: Any, spa
     if tag == 10 or tag == 18 or tag == 34:
         return _identity(b, tag, begin, behind, spans, n)
     if tag == 57 or tag == 65:
-        spans[n, STARTED if tag == 57 else ENDED] = np.int64(_word(b, words, begin, 8))
+        spans[n, STARTED if tag == 57 else ENDED] = np.int64(word(b, words, begin, 8))
         return b[begin + 7] < 128
     if tag == 26 or tag == 42:
         return _is_text(b, words, begin, behind)

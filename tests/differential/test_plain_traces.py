@@ -21,7 +21,8 @@ from ..support.conversations.keyed import Rekeyer, inputs
 from ..support.conversations.log_records import by_trace
 from ..support.conversations.recordings import FOLDER, names
 from ..support.conversations.recordings import requests_of as requests_of_recording
-from ..support.conversations.rekeyed_loads import LAST, load, trees
+from ..support.conversations.rekeyed_loads import LAST, flat_load, load, trees
+from ..support.conversations.span_plan import Dialect
 
 SOURCES, PARTITIONS = 2, 3
 BYTES_MAX = 1 << 20
@@ -35,13 +36,18 @@ SETTINGS = {
 RATES = {"plain": 0.0, "some": 0.03, "many": 0.25}
 SHARE = {"plain": 0.6, "some": 0.3, "many": 0.05}
 """The least share of candidates that are of plain traces, by the rate of what is unusual."""
+FLAT_SHARE = {Dialect.OPENINFERENCE: 0.5, Dialect.OPENLLMETRY: 0.3}
+"""The part of these shares in conventions with flattened messages."""
 SEEDS = 4
 PLAIN = {
-    *("anthropic-openllmetry", "google-adk", "google-adk-events", "openai-opentelemetry"),
-    *("openai-opentelemetry-default", "openai-opentelemetry-events", "pydantic-ai-5", "semantic-kernel"),
-    "vercel-ai-7",
+    *("anthropic-openinference", "anthropic-openllmetry", "google-adk", "google-adk-events"),
+    *("litellm-openinference", "openai-agents-openinference-responses", "openai-openinference"),
+    *("openai-openinference-responses", "openai-opentelemetry", "openai-opentelemetry-default"),
+    *("openai-opentelemetry-events", "pydantic-ai-5", "semantic-kernel", "vercel-ai-7"),
 }
 """Recordings of which all requests are plain; `benchmarks/walk.py` names the others, with the reasons."""
+DOUBLED = {"anthropic-openinference", "anthropic-openllmetry"}
+"""Those of them with two spans for each call."""
 
 
 class Pair:
@@ -156,6 +162,20 @@ def test_both_paths_send_and_store_the_same(rate: str, settings: str) -> None:
     assert counts["by coarse clocks"]
 
 
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("dialect", FLAT_SHARE)
+def test_both_paths_send_and_store_the_same_of_flattened_messages(dialect: Dialect, rate: str) -> None:
+    """In conventions with flattened messages, with any of their attributes changed."""
+    counts: Counter[str] = Counter()
+    for seed in range(SEEDS):
+        pair = Pair(LATENESS, BYTES_MAX)
+        run(pair, flat_load(seed, RATES[rate], dialect), Random(f"{rate} {seed}"), restarts=0.03 * (seed % 2))
+        counts += pair.counts
+    share = counts["plain"] / counts["candidates"]
+    print(f"{dialect}, {rate}: {share:.1%} of {counts['candidates']} candidates")
+    assert share > FLAT_SHARE[dialect] * SHARE[rate], "the compiled path is hardly taken"
+
+
 @pytest.mark.parametrize("lateness_s", [0, 60])
 def test_random_trees(lateness_s: float) -> None:
     """Spans of any role are around one another, with any names, keys, halves and answers."""
@@ -182,13 +202,13 @@ def test_recordings() -> None:
         pair.tick([0, 1], last + 600 * NS)
         pair.check_remembered()
         if pair.counts["plain requests"] == pair.counts["requests"]:
-            # Two spans report each call of the latter, with one answer: the ordinary path finds out which.
-            assert pair.counts["plain"] or name == "anthropic-openllmetry"
+            # Two spans report each call of some, with one answer: the ordinary path finds out which.
+            assert pair.counts["plain"] or name in DOUBLED
             plain.add(name)
     assert plain == PLAIN
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(6))
 def test_where_little_room_is_left(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too many characters wait, few traces are remembered, or messages are small."""
     random = Random(f"room {seed}")
@@ -198,3 +218,4 @@ def test_where_little_room_is_left(seed: int, monkeypatch: pytest.MonkeyPatch) -
     pair = Pair(LATENESS, 30_000)
     run(pair, load(seed, 0.05), random, restarts=0.05)
     assert pair.counts["plain"]
+    assert pair.counts["remembered as bytes"]

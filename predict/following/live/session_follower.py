@@ -139,8 +139,8 @@ class SessionFollower:
         bets = bet_tables.begin(len(slots.rows) + len(slots.ended))
         spans, events = (slots.bounds[:-1], slots.bounds[1:]), (codes, over, slices.event_slices)
         crossed = follow(tables, spans, events, runs.memory, bets)
-        if len(slots.ended):
-            bet_on_ends(slots.ended[:, 0], len(slots.rows), tables, runs.memory, bets)
+        ended = np.ascontiguousarray(slots.ended[:, 0])
+        bet_on_ends(ended, len(slots.rows), tables, runs.memory, bets)
         crossings = self._crossings(crossed, slots, labelled.columns.column("history"), runs, slices)
         unseen: list[int] = slots.rows[np.array(self._unseen, dtype=np.bool_)[codes]].tolist()
         agents, last = _agents(slots, labelled.columns.column("agent"))

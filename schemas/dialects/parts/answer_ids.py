@@ -29,9 +29,15 @@ def response_of(span: Span) -> str | None:
     if response_id is not None:
         return response_id
     output = attributes.get(oi.OUTPUT_VALUE)
-    if isinstance(output, str) and (found := _IN_RESPONSE.match(output)):
-        return found[1]
+    if isinstance(output, str) and (response_id := id_in_response(output)) is not None:
+        return response_id
     request = attributes.get(otel.INPUT_MESSAGES)
     if span.scope.startswith(scopes.LOGFIRE) and isinstance(request, str):
         return RETOLD + hashlib.blake2b(request.encode(errors="replace"), digest_size=16).hexdigest()
     return None
+
+
+def id_in_response(text: str) -> str | None:
+    """Return the id at the beginning of a provider's response in JSON; None where there is none."""
+    found = _IN_RESPONSE.match(text)
+    return None if found is None else found[1]

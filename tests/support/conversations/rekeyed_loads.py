@@ -90,6 +90,93 @@ CHANGES: tuple[Change, ...] = (
 )
 """Changes of a span, most of which make it unusual."""
 
+_RESPONSE = '{ "id": "r-1", "choices": []}'
+FLAT_CHANGES: tuple[Change, ...] = (
+    *(_with({"openinference.span.kind": kind}) for kind in ("LLM", "TOOL", "AGENT", "CHAIN", "llm", "", 3)),
+    *(_with({"traceloop.span.kind": kind}) for kind in ("tool", "agent", "workflow", "task", "", None)),
+    *(_with({"llm.request.type": kind}) for kind in ("chat", "completion", "rerank", "", 2)),
+    *(
+        _with({f"{name}.0.{field}": value})
+        for name in ("llm.input_messages", "llm.output_messages")
+        for field, value in (
+            ("message.role", "assistant"),
+            ("message.role", "Assistant"),
+            ("message.role", None),
+            ("message.content", 3),
+            ("message.contents.0.message_content.text", "hello"),
+            ("message.name", "n"),
+            ("message.other", "x"),
+            ("role", "user"),
+        )
+    ),
+    *(
+        _with({f"{name}.{place}.{field}": value})
+        for name in ("gen_ai.prompt", "gen_ai.completion")
+        for place, field, value in (
+            ("0", "role", "tool"),
+            ("0", "finish_reason", "stop"),
+            ("1", "role", "assistant"),
+            ("2", "content", "[]"),
+            ("07", "role", "user"),
+            ("70", "role", "user"),
+            ("x", "role", "user"),
+            ("0", "tool_calls.0.name", "f"),
+        )
+    ),
+    *(
+        _with({"output.value": text})
+        for text in (_RESPONSE, '{"id" : "r"}', '{"id": "é"}', '"text"', "words", "")
+    ),
+    *(
+        _with({"output.value": text})
+        for text in ('{"type": "tool", "content": "x"}', '{"a": 1}', "[REDACTED]", 3)
+    ),
+    *(
+        _with({"input.value": text})
+        for text in ("words", '{"a": 1}', '{"a', " {}", "[]", "__REDACTED__", None)
+    ),
+    *(_with({"output.mime_type": kind}) for kind in ("text/plain", "application/json", 1)),
+    *(_with({"tool.name": name}) for name in ("f", "", "x" * 300)),
+    *(_with({name: "c-1"}) for name in ("tool.id", "tool_call.id", "graph.node.id", "graph.node.name")),
+    *(_with({"tool.parameters": text}) for text in ('{"a": 1}', '{"properties": {}}', "x")),
+    *(_with({"llm.model_name": name}) for name in ("m", "", "x" * 300, 1)),
+    *(_with({"llm.response.model_name": "n"}), _with({"agent.name": "second"}), _with({"agent.name": ""})),
+    *(_with({"traceloop.entity.name": name}) for name in ("f", "", 3)),
+    *(
+        _with({"traceloop.entity.input": text})
+        for text in (
+            '{"args": [], "kwargs": {"a": 1}}',
+            ' {"args": [ ], "kwargs" : { "a b" : [1, -2, true, null], "c" : "x, y" } } ',
+            '{"args": [], "kwargs": {"a": 1, "a": 2}}',
+            '{"args": [], "kwargs": {"a": 1.0}}',
+            '{"args": [], "kwargs": {"a": {"b": 1}}}',
+            '{"args": [], "kwargs": {"a": "\\u00e9"}}',
+            '{"args":[],"kwargs":{"a":"é {[", "b":-0}}',
+            '{"args":[],"kwargs":{ }}',
+            '{"args": [], "kwargs": {"a": 1e3, "b": 12345678901234567890}}',
+            '{"args": [1], "kwargs": {}}',
+            '{"kwargs": {"a": 1}, "args": []}',
+            '{"kwargs": [], "args": []}',
+            '{"input_str": "x", "inputs": {"a": 1}}',
+            "words",
+            '{"a": 1}',
+            '{"a": 1',
+            "[1]",
+        )
+    ),
+    *(
+        _with({"traceloop.entity.output": text})
+        for text in ('"fine"', '"[REDACTED]"', '{"kwargs": {}}', "null")
+    ),
+    *(
+        _with({name: "x"})
+        for name in ("llm.prompts.0.content", "metadata", "gen_ai.operation.name", "unknown")
+    ),
+    *(_to(scope=f"openinference.instrumentation.{name}") for name in ("langchain", "openai_agents", "dspy")),
+    *(_to(scope=scope) for scope in ("litellm", scopes.HAYSTACK, "logfire.x")),
+)
+"""Changes of a span of a convention with flattened messages."""
+
 
 MESSAGES = '[{"role": "assistant", "parts": [{"type": "text", "content": "hello"}]}]'
 SIZES = (*range(1, 13), *range(1, 13), *range(2, 8), 25)
@@ -170,22 +257,36 @@ def _attributes(operation: str | None, random: Random) -> dict[str, Value]:
     return chosen
 
 
-def load(seed: int, rate: float, conversations: int = 12, sources: int = 2) -> list[Record]:
+def flat_load(seed: int, rate: float, dialect: Dialect) -> list[Record]:
+    """Return the records of a load in a convention with flattened messages, as `load` makes them."""
+    return load(seed, rate, dialect=dialect, changes=(*FLAT_CHANGES, *CHANGES))
+
+
+def load(
+    seed: int,
+    rate: float,
+    conversations: int = 12,
+    sources: int = 2,
+    dialect: Dialect = Dialect.GENAI,
+    changes: Sequence[Change] = CHANGES,
+) -> list[Record]:
     """Return the records of a load, of which so many are changed, doubled, late or of another form."""
     random = Random(seed)
     every: list[Span] = []
     for number in range(conversations):
         session = later(random_session(100 * seed + number), START_NS + number * 4 * SECOND)
-        manner = replace(random.choice(MANNERS), seed=number)
+        manner = replace(random.choice(MANNERS), seed=number, dialect=dialect)
         if random.random() < rate / 4:
             manner = replace(manner, dialect=random.choice([*Dialect]))
         every += _by_any_clock(spans(session, manner), random)
-    return _records(every, rate, sources, random)
+    return _records(every, rate, sources, random, changes)
 
 
-def _records(every: Sequence[Span], rate: float, sources: int, random: Random) -> list[Record]:
+def _records(
+    every: Sequence[Span], rate: float, sources: int, random: Random, changes: Sequence[Change] = CHANGES
+) -> list[Record]:
     """Return the records of spans, of which so many are changed, doubled, late or of another form."""
-    changed = list(_changed(every, rate, random))
+    changed = list(_changed(every, rate, random, changes))
     offsets: dict[tuple[Topic, int], int] = {}
     records: list[Record] = []
     for time, _, topic, source, body in sorted(_sent(changed, rate, sources, random)):
@@ -194,19 +295,19 @@ def _records(every: Sequence[Span], rate: float, sources: int, random: Random) -
     return records
 
 
-def _changed(every: Sequence[Span], rate: float, random: Random) -> Iterator[Span]:
+def _changed(every: Sequence[Span], rate: float, random: Random, changes: Sequence[Change]) -> Iterator[Span]:
     """Yield spans, some of them changed, with a wrong parent, or twice."""
     for span in every:
         made = span
         if random.random() < rate:
-            made = random.choice(CHANGES)(span, random)
+            made = random.choice(changes)(span, random)
         if random.random() < rate / 4:
             made = msgspec.structs.replace(made, parent_id=random.choice(every).span_id)
         yield made
         if random.random() < rate / 8:
             yield made
         if random.random() < rate / 8:
-            yield random.choice(CHANGES)(made, random)
+            yield random.choice(changes)(made, random)
 
 
 def _sent(

@@ -19,12 +19,15 @@ ROLE, CLAIMS, CAPTURED, LACKS, ENDS, NESTED, OWN, REQUEST = range(13, 21)
 """`NESTED` is `MISSING` without the attribute, `REQUEST` the size of a request of the span alone."""
 ERROR, SESSION, NAME, MODEL, ANSWER, CALL, TOOL_NAME, ARGUMENTS = range(21, 37, 2)
 """Texts; `NAME` is the agent's, `ANSWER` the id of a model's answer."""
-READING_COLUMNS = 37
+FLAT, COMPACT, READING_COLUMNS = range(37, 40)
+"""Whether a span has a convention with flattened messages, and the size of its arguments as compact JSON,
+`MISSING` where they stay as they are."""
 
-READING_OF, FIRST, STOP, CHARS, READ = range(5)
+READING_OF, FIRST, STOP, CHARS, READ, FLAT_READ = range(6)
 """Columns of a run: consecutive spans of one trace, resource and scope in a request. The number of the
-request, its rows, the characters that they count while they wait, and how many of them have claims."""
-RUN_COLUMNS = 5
+request, its rows, the characters that they count while they wait, how many of them have claims, and whether
+one has a convention with flattened messages."""
+RUN_COLUMNS = 6
 
 RUNS, RUNS_STOP, LATEST, LAST_END = range(4)
 """Columns of a request: its runs, the latest time and the latest end of its spans. `RUNS` is `MISSING` where
