@@ -55,6 +55,7 @@ PARTS: tuple[tuple[Any, str, str], ...] = (
     (LateColumns, "at", "reading the columns of verdicts"),
     (auditing._Auditing, "_explain", "records with witnesses"),
     (draft.BundleDraft, "write_verdicts", "writing verdicts"),
+    (draft.bundle, "write_typed", "writing verdicts"),
 )
 """The functions that are measured, and the name of the part of each."""
 

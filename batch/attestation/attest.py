@@ -46,17 +46,20 @@ def attest(
     options: AuditOptions,
     attesting: Attesting,
     started: int,
+    verdicts: Mapping[str, int],
     *,
     as_judged: bool = False,
     chain: FollowedChain | None = None,
 ) -> None:
     """Write the attestation of an audit by rule sets, by digest, that has written all other files.
 
-    `chain` is the chain whose risks it followed.
+    `verdicts` has the numbers of its lines by verdict, and `chain` is the chain whose risks it followed.
     """
     made = {"started": rfc3339(started), "finished": rfc3339(attesting.clock())}
     previous = attesting.previous
-    predicate = audit_predicate(bundle, rule_sets, options, made, previous, as_judged=as_judged, chain=chain)
+    predicate = audit_predicate(
+        bundle, rule_sets, options, made, previous, verdicts, as_judged=as_judged, chain=chain
+    )
     envelope = signed_envelope(statement(bundle, predicate), attesting.signers)
     (bundle / ATTESTATION).write_bytes(envelope.encoded())
     if attesting.authority is not None and envelope.signatures:

@@ -16,7 +16,8 @@ from ...predict.following.followed_chain import FollowedChain
 from ...rules.engine.judge import CompiledRules
 from ...rules.model.digest import SEMANTICS
 from ...schemas.time import rfc3339
-from ..evidence.bundle import SUMMARY, VERDICTS
+from ...schemas.verdict import Verdict
+from ..evidence.bundle import SUMMARY
 from ..evidence.files import bundle_files, digests, file_digest
 from ..findings.audited_archive import INPUTS, read_inputs
 from ..findings.waiving import read_waived
@@ -32,10 +33,8 @@ UNATTESTED: Final = frozenset({ATTESTATION, TIMESTAMP})
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
-_COUNTED: tuple[str, ...] = ("violated", "unmet", "unjudged")
-"""The verdicts that the statement counts."""
-_BLOCK_BYTES = 1 << 20
-"""Bytes of lines that are counted at once."""
+_COUNTED = (Verdict.VIOLATED, Verdict.UNMET, Verdict.UNJUDGED)
+"""The verdicts that the statement counts, those at history events included."""
 
 
 def statement(bundle: Path, predicate: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,11 +57,15 @@ def audit_predicate(
     options: AuditOptions,
     made: Mapping[str, str],
     previous: PreviousBundle | None,
+    verdicts: Mapping[str, int],
     *,
     as_judged: bool,
     chain: FollowedChain | None = None,
 ) -> dict[str, Any]:
-    """Return the predicate of an audit by rule sets, by digest, which wrote the other files of a bundle."""
+    """Return the predicate of an audit by rule sets, by digest, which wrote the other files of a bundle.
+
+    `verdicts` has the numbers of lines by verdict.
+    """
     summary = msgspec.json.decode((bundle / SUMMARY).read_bytes())
     return {
         "tool": tool(),
@@ -72,7 +75,10 @@ def audit_predicate(
         "rule_sets": sorted(rule_sets),
         "inputs": input_totals(bundle),
         "population": summary["population"],
-        "verdicts": {**_verdicts(bundle / VERDICTS), "waived": sum(1 for _ in read_waived(bundle))},
+        "verdicts": {
+            **{verdict.value: verdicts.get(verdict, 0) for verdict in _COUNTED},
+            "waived": sum(1 for _ in read_waived(bundle)),
+        },
         "previous": None if previous is None else {"sha256": previous.sha256, "as_of": previous.as_of},
         "waivers_at": _time(options.waivers_in_force_at),
         "chains": [] if chain is None else [chain.digest],
@@ -139,15 +145,3 @@ def input_totals(bundle: Path) -> dict[str, Any]:
         "last_time": max((file.last_time for file in files if file.last_time), default=None),
         "sha256": file_digest(bundle / INPUTS),
     }
-
-
-def _verdicts(path: Path) -> dict[str, int]:
-    """Return the numbers of verdicts, those at history events included."""
-    # Canonical lines have no space, and a quote within a text has a backslash before it.
-    marks = {name: b'"verdict":"%b"' % name.encode() for name in _COUNTED}
-    counts = dict.fromkeys(_COUNTED, 0)
-    with path.open("rb") as lines:
-        while block := b"".join(lines.readlines(_BLOCK_BYTES)):
-            for name, mark in marks.items():
-                counts[name] += block.count(mark)
-    return counts

@@ -117,7 +117,7 @@ def audit_as_judged(
         chains = events_by_chain(parts, options.as_of) if follow is None else {}
         waived = draft.finish(content, [opened], judged_by, as_judged=True)
         by_digest = {each.digest: each.compiled for each in sets}
-        attest(work, by_digest, options, attesting, started, as_judged=True, chain=chain)
+        attest(work, by_digest, options, attesting, started, draft.verdicts, as_judged=True, chain=chain)
     if waived is not None:
         waived.add_to(content)
     return AuditResult(content, population, examples, waived=waived, chains=chains)

@@ -122,7 +122,8 @@ def audit(
             content |= {"followed": asdict(unfollowed_events(parts, chain.digest, options.as_of))}
         by_key = keyed(zip(compiled.rules, compiled.digests, strict=True))
         waived = draft.finish(content, auditing.opened, by_key, risks=followed.drawn)
-        attest(work, {rule_set_digest(rule_set): compiled}, options, attesting, started, chain=chain)
+        by_digest = {rule_set_digest(rule_set): compiled}
+        attest(work, by_digest, options, attesting, started, draft.verdicts, chain=chain)
     if waived is not None:
         waived.add_to(content)
     return AuditResult(content, population, examples, rows_in_order, waived, chains)

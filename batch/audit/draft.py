@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -44,7 +45,10 @@ SampleVerdicts = dict[str, list[VerdictRecord]]
 
 @dataclass(frozen=True, slots=True)
 class BundleDraft:
-    """The verdicts, certificates and drawn sessions so far, for the bundle `out`, which is made in `work`."""
+    """The verdicts, certificates and drawn sessions so far, for the bundle `out`, which is made in `work`.
+
+    `verdicts` counts the lines that were written, by verdict.
+    """
 
     work: Path
     out: Path
@@ -55,6 +59,7 @@ class BundleDraft:
     certificates: Certificates
     choice: SessionChoice
     waiving: Waiving | None
+    verdicts: Counter[str] = field(default_factory=Counter[str])
 
     @classmethod
     def begin(
@@ -114,6 +119,7 @@ class BundleDraft:
         with (self.work / bundle.VERDICTS).open("wb") as verdicts:
             for at, text in self.lines.merged():
                 verdicts.write(text)
+                self.verdicts[at.verdict] += 1
                 if self.waiving is None or not self.waiving.waives(at, text):
                     _add_example(examples.setdefault(keys[at.pack, at.rule], []), at, text)
         return examples

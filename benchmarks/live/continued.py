@@ -186,7 +186,7 @@ def judged(layout: CarryLayout, carried: dict[str, Carried], rows: LabelledRows,
         assert after is not None
         carried[session] = after
         state = SessionState(SessionAssembler(session, 1), JudgingState("", 0, after))
-        record, chunks, pages = encode_session(state, offset, 0, BYTES_MAX)
+        record, chunks, pages, _ = encode_session(state, offset, 0, BYTES_MAX)
         written += len(record) + sum(map(len, chunks)) + sum(len(page) for _, page in pages)
     return written
 

@@ -326,13 +326,14 @@ class _Continuation:
         owners: list[int] = self._slices.owners.tolist()
         keys: list[int] = self._slices.keys.tolist()
         classes: list[int] = self._slices.classes.tolist()
+        at = self._events.at
         for member, stream, places in zip(members, packed.slices, packed.owned, strict=True):
             owner, key = owners[member], keys[member]
             if classes[member]:
                 runs[owner][classes[member]] = stream
             else:
                 name = slice_name(key, self._slices.values[member])
-                owned = tuple(map(self._events.at, places))
+                owned = tuple([at(place) for place in places]) if places else ()
                 number = self._batch_slices.numbers[member]
                 stepped[owner].append(SteppedSlice(name, number, key, stream, owned))
         before = [CarriedSlices() if slot.carried is None else slot.carried.sliced for slot in self._slots]

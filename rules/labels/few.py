@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -44,6 +44,15 @@ class RememberedRows:
 
     def rows(self, keys: Sequence[Hashable], compute: Callable[[list[int]], U8]) -> U8:
         """Return the row of each key; `compute` returns those at some places of `keys`."""
+        found: Sequence[bytes | None] = [*map(self._known.get, keys)]
+        if None in found:
+            self._learn(keys, compute)
+            found = [*map(self._known.__getitem__, keys)]
+        data = b"".join(cast("list[bytes]", found))
+        return np.frombuffer(data, dtype=np.uint8).reshape(len(keys), -1 if data else 0)
+
+    def _learn(self, keys: Sequence[Hashable], compute: Callable[[list[int]], U8]) -> None:
+        """Remember the rows of the keys that are not known."""
         known = self._known
         new = {key: place for place, key in enumerate(keys) if key not in known}
         chars = self._chars + sum(len(repr(key)) for key in new)
@@ -51,11 +60,8 @@ class RememberedRows:
             known = self._known = {}
             new = {key: place for place, key in enumerate(keys)}
             chars = sum(len(repr(key)) for key in new)
-        if new:
-            self._chars = chars
-            known.update(zip(new, map(bytes, compute(list(new.values()))), strict=True))
-        data = b"".join([known[key] for key in keys])
-        return np.frombuffer(data, dtype=np.uint8).reshape(len(keys), -1 if data else 0)
+        self._chars = chars
+        known.update(zip(new, map(bytes, compute(list(new.values()))), strict=True))
 
 
 @dataclass

@@ -73,7 +73,7 @@ class Labeler:
         plan = LabelPlan(self.predicates)
         return plan, word_columns(plan, self.predicates) + slice_columns(plan, self.steps)
 
-    @cached_property
+    @property
     def fields(self) -> tuple[str, ...]:
         """Return the event columns that the labels read."""
         plan, _ = self.planned

@@ -19,7 +19,7 @@ from ..model.predicate import Condition, Leaf, Path, Scalar, Test, compared_text
 from ..model.rule import SliceKey
 from .guards import CAPTURED_FIELDS
 from .json_values import JSON_FIELDS, SEARCHES, compared
-from .labelled_rows import Column, EventColumns
+from .labelled_rows import Column, EventColumns, Slices
 from .numbers import double_text, loaded, written
 from .regex_sets import NON_ASCII_LETTER, regex_set
 from .slices import member_text
@@ -292,9 +292,7 @@ class PlainSlices:
         assert all(map(is_plain, key.paths))
         self._key = key
 
-    def slices(
-        self, events: PlainEvents, rows: RowNumbers, opened: Opened
-    ) -> tuple[list[str | None], list[bool]]:
+    def slices(self, events: PlainEvents, rows: RowNumbers, opened: Opened) -> Slices:
         """Return the value on each of these rows, and whether it is unknown, as `slices.slice_columns`."""
         if not self._key.joint:
             return self._first_scalars(events, rows, opened)
@@ -304,19 +302,17 @@ class PlainSlices:
         # A call and its result are of one slice: what equals is computed once.
         keys = [*zip(*columns, strict=True)]
         firsts = dict(zip(keys[::-1], rows[::-1], strict=True))
-        chosen = sorted(firsts.values())
-        found = dict(zip(chosen, zip(*self._tuples(events, chosen, opened), strict=True), strict=True))
-        pairs = [found[firsts[key]] for key in keys]
-        return [value for value, _ in pairs], [is_unknown for _, is_unknown in pairs]
+        chosen = sorted(firsts, key=firsts.__getitem__)
+        values, unknown = self._tuples(events, [*map(firsts.__getitem__, chosen)], opened)
+        found, lost = dict(zip(chosen, values, strict=True)), dict(zip(chosen, unknown, strict=True))
+        return [*map(found.__getitem__, keys)], [*map(lost.__getitem__, keys)]
 
     def _opens(self, rows: RowNumbers, opened: Opened) -> list[list[bool]]:
         """Return by path where its field is open."""
         opens = [opened.get(path.field) for path in self._key.paths]
         return [[False] * len(rows) if each is None else [each[row] for row in rows] for each in opens]
 
-    def _first_scalars(
-        self, events: PlainEvents, rows: RowNumbers, opened: Opened
-    ) -> tuple[list[str | None], list[bool]]:
+    def _first_scalars(self, events: PlainEvents, rows: RowNumbers, opened: Opened) -> Slices:
         values: list[str | None] = [None] * len(rows)
         unknown = [False] * len(rows)
         coming: Sequence[int] = range(len(rows))
@@ -345,38 +341,44 @@ class PlainSlices:
             return [each if type(each) is str else text_of(each) for each in found], are_lost
         return events.texts(path.field, rows), list(map(_is_container, found))
 
-    def _tuples(
-        self, events: PlainEvents, rows: RowNumbers, opened: Opened
-    ) -> tuple[list[str | None], list[bool]]:
+    def _tuples(self, events: PlainEvents, rows: RowNumbers, opened: Opened) -> Slices:
         opens = self._opens(rows, opened)
-        members = zip(*(self._members(path, events, rows) for path in self._key.paths), strict=True)
+        members = [self._members(path, events, rows) for path in self._key.paths]
+        texts = zip(*(each for each, _ in members), strict=True)
+        if not any(any(are_vast) for _, are_vast in members) and not any(map(any, opens)):
+            known = [*map(_array, texts)]
+            return known, [False] * len(known)
         values: list[str | None] = []
         unknown: list[bool] = []
-        for each, are_open in zip(members, zip(*opens, strict=True), strict=True):
-            texts = [text for text, _ in each]
-            is_absent = None in texts and any(
-                text is None and not is_open for text, is_open in zip(texts, are_open, strict=True)
+        vast = zip(*(are_vast for _, are_vast in members), strict=True)
+        for row, are_vast, are_open in zip(texts, vast, zip(*opens, strict=True), strict=True):
+            is_absent = None in row and any(
+                text is None and not is_open for text, is_open in zip(row, are_open, strict=True)
             )
-            unknown.append(not is_absent and (any(are_open) or any(is_vast for _, is_vast in each)))
-            is_none = unknown[-1] or None in texts
-            values.append(None if is_none else f"[{','.join(cast('list[str]', texts))}]")
+            unknown.append(not is_absent and (any(are_open) or any(are_vast)))
+            values.append(None if unknown[-1] else _array(row))
         return values, unknown
 
-    def _members(self, path: Path, events: PlainEvents, rows: RowNumbers) -> list[tuple[str | None, bool]]:
+    def _members(self, path: Path, events: PlainEvents, rows: RowNumbers) -> Slices:
         """Return each member's canonical JSON, None where it is absent, and whether digits are lost."""
         texts = events.values(path.field, rows)
+        are_vast = [False] * len(texts)
         if path.field not in JSON_FIELDS:
-            return [(None if text is None else _quoted(text), False) for text in texts]
-        members: list[tuple[str | None, bool]] = []
-        for document, value in zip(texts, events.decoded(path, rows), strict=True):
+            return [None if text is None else _quoted(text) for text in texts], are_vast
+        members: list[str | None] = [None] * len(texts)
+        for place, (document, value) in enumerate(zip(texts, events.decoded(path, rows), strict=True)):
             if not path.steps and _whole(document, value) is None:
-                members.append((None, False))
-            elif value is None or type(value) is str:
-                text = value if value is not None or path.steps else document
-                members.append((None if text is None else _quoted(text), False))
+                continue
+            if value is None or type(value) is str:
+                text = document if value is None and not path.steps else value
+                members[place] = None if text is None else _quoted(text)
             else:
-                members.append(_canonical(value))
-        return members
+                members[place], are_vast[place] = _canonical(value)
+        return members, are_vast
+
+
+def _array(texts: Sequence[str | None]) -> str | None:
+    return None if None in texts else f"[{','.join(cast('Sequence[str]', texts))}]"
 
 
 @lru_cache(maxsize=1024)
@@ -386,8 +388,10 @@ def _quoted(text: str) -> str:
 
 def _canonical(value: DecodedJson) -> tuple[str, bool]:
     """Return the canonical form of a JSON value that is no string, and whether digits are lost."""
-    if type(value) is not float and not _MAY_BE_SUBTLE.search(orjson.dumps(value)):
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode(), False
+    # A match is within one number or string, so it is there in any order of keys.
+    data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    if type(value) is not float and not _MAY_BE_SUBTLE.search(data):
+        return data.decode(), False
     text = text_of(value)
     assert text is not None
     # Only numbers as large as that are written with a positive exponent.

@@ -137,11 +137,12 @@ def keys_of_session(partition: int, session_id: str, head: SessionHead) -> list[
 
 
 class SessionRecords(NamedTuple):
-    """A session's record, the chunks of its state, and its new pages with their places."""
+    """A session's record, the chunks of its state, its new pages with their places, and the record's head."""
 
     record: bytes
     chunks: list[bytes]
     pages: list[tuple[PagePlace, bytes]]
+    head: SessionHead
 
 
 def encode_session(state: SessionState, offset: int, due: int, bytes_max: int) -> SessionRecords:
@@ -157,9 +158,10 @@ def encode_session(state: SessionState, offset: int, due: int, bytes_max: int) -
     chunks = chunks_of(data, bytes_max)
     if chunks:
         data = b""
-    head = _HEAD.pack(SESSION_VERSION, offset, min(due, NS_MAX), packing, len(chunks))
-    head += b"".join([_PAGES.pack(len(places)), *(_PAGE.pack(*place) for place in places)])
-    return SessionRecords(head + data, chunks, new)
+    head = SessionHead(offset, min(due, NS_MAX), len(chunks), tuple(places))
+    written = _HEAD.pack(SESSION_VERSION, offset, head.due, packing, head.chunks)
+    written += b"".join([_PAGES.pack(len(places)), *(_PAGE.pack(*place) for place in places)])
+    return SessionRecords(written + data, chunks, new, head)
 
 
 def packed(data: bytes) -> bytes:
@@ -207,16 +209,24 @@ def unpacked(data: bytes) -> bytes:
 
 def decode_head(data: bytes) -> SessionHead:
     """Return the head of a session's record. Raises StreamError where another release wrote it."""
+    head = decode_fixed_head(data)
+    if data[0] < SESSION_VERSION:
+        return head
+    (count,) = _PAGES.unpack_from(data, _HEAD.size)
+    if not count:
+        return head
+    begin = _HEAD.size + _PAGES.size
+    places = _PAGE.iter_unpack(data[begin : begin + count * _PAGE.size])
+    return SessionHead(*head[:3], tuple([PagePlace(*place) for place in places]))
+
+
+def decode_fixed_head(data: bytes) -> SessionHead:
+    """Return the head of a session's record as if it had no pages. Raises as `decode_head`."""
     if len(data) < _HEAD.size or data[0] not in (2, SESSION_VERSION):
         problem = f"a session's state has version {data[0] if data else 'none'}, not {SESSION_VERSION}"
         raise StreamError("TRL741", problem, HINT)
-    version, offset, due, _, chunks = _HEAD.unpack_from(data)
-    if version < SESSION_VERSION:
-        return SessionHead(offset, due, chunks)
-    (count,) = _PAGES.unpack_from(data, _HEAD.size)
-    begin = _HEAD.size + _PAGES.size
-    places = _PAGE.iter_unpack(data[begin : begin + count * _PAGE.size])
-    return SessionHead(offset, due, chunks, tuple(map(PagePlace._make, places)))
+    _, offset, due, _, chunks = _HEAD.unpack_from(data)
+    return SessionHead(offset, due, chunks)
 
 
 def encode_partition(state: PartitionState) -> bytes:

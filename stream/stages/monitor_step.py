@@ -21,6 +21,7 @@ from ..messages.monitor_state import (
     FORGOTTEN,
     PartitionState,
     chunk_keys,
+    decode_fixed_head,
     decode_head,
     decode_session,
     drift_key,
@@ -294,7 +295,7 @@ class MonitorStep:
     def _stored(self, number: int, session_id: str) -> StoredSession | None:
         """Return a session's record with its chunks; None where the session is new or forgotten."""
         record = self._record(session_id)
-        if record is None or (head := decode_head(record)).due == FORGOTTEN:
+        if record is None or (head := decode_fixed_head(record)).due == FORGOTTEN:
             return None
         get = self._state.table.get
         return StoredSession(record, [get(key) for key in chunk_keys(number, session_id, head)])
@@ -313,7 +314,7 @@ class MonitorStep:
     def _has(self, changed: ChangedPartition, session_id: str, offset: int) -> bool:
         """Return whether a session's record has the message at that offset already."""
         record = None if session_id in changed.sessions else self._record(session_id)
-        return record is not None and decode_head(record).offset >= offset
+        return record is not None and decode_fixed_head(record).offset >= offset
 
     def _due(self, record: Record, changed: ChangedPartition, until: int) -> set[str]:
         """Return the sessions of the partition that are due at that watermark."""
@@ -377,8 +378,7 @@ class MonitorStep:
             if due is None and before is None:
                 continue
             until = FORGOTTEN if due is None else due
-            data, chunks, pages = encode_session(state, offset, until, self._options.bytes_max)
-            head = decode_head(data)
+            data, chunks, pages, head = encode_session(state, offset, until, self._options.bytes_max)
             writes += [(page_key(number, session_id, place), page) for place, page in pages]
             writes += zip(chunk_keys(number, session_id, head), chunks, strict=True)
             writes.append((key, data))

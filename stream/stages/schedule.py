@@ -25,6 +25,7 @@ from ..messages.monitor_state import (
     PARTITION,
     SESSION,
     PartitionState,
+    decode_fixed_head,
     decode_head,
     decode_partition,
     drift_key,
@@ -181,7 +182,7 @@ class MonitorState:
             for text, value in its_writes:
                 key = key_of(text)
                 if key.kind == SESSION:
-                    partition.schedule.plan(key.name, None if value is None else decode_head(value).due)
+                    partition.schedule.plan(key.name, None if value is None else decode_fixed_head(value).due)
                 elif text == drift_key(number) and value is not None:
                     partition.drift = self._drift_in(number, value)
                 elif key.kind in (CHUNK, PAGE, DRIFT):

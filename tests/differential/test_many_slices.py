@@ -104,7 +104,7 @@ class Monitor:
         before = self.table.get(f"s/{name}")
         old = set[str]() if before is None else set(keys_of_session(0, name, decode_head(before)))
         state = SessionState(SessionAssembler(name, 1), JudgingState("", 0, carried))
-        record, chunks, pages = encode_session(state, offset, 0, self.bytes_max)
+        record, chunks, pages, _ = encode_session(state, offset, 0, self.bytes_max)
         keys = keys_of_session(0, name, decode_head(record))
         self.table.update(zip(keys, chunks, strict=False))
         for place, data in pages:

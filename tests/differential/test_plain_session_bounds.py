@@ -91,3 +91,14 @@ def test_a_result_with_the_id_of_a_call_may_be_of_its_item(ids: tuple[str, str])
     claim = Claim(Kind.TOOL_RESULT, 7, None, "f", ids[0], "{}", "x", place=3, answered=True)
     pair.step([Candidate("s", SpanRole.CHAT, 7, 8, (claim,), "t", "3")], 8, is_stored=False)
     assert pair.counts["events"] == 3
+
+
+def test_a_call_beside_a_result_with_a_place_is_half_a_run() -> None:
+    """The result is of a conversation: its span has not run the tool to the end."""
+    pair = Pair(IDLE, Counter())
+    call = Claim(Kind.TOOL_CALL, 2, None, "f", "c1", "{}", place=1)
+    pair.step([Candidate("s", SpanRole.CHAT, 1, 2, (call,), "t", "1")], 2, is_stored=False)
+    half = Claim(Kind.TOOL_CALL, 3, None, "f", "c1", "{}")
+    result = Claim(Kind.TOOL_RESULT, 4, None, "f", "c1", "{}", "x", place=2, answered=True)
+    pair.step([Candidate("s", SpanRole.TOOL, 3, 4, (half, result), "t", "2")], 4, is_stored=False)
+    assert pair.counts["events"] == 2

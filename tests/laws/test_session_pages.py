@@ -36,7 +36,7 @@ class Store:
 
     def write(self, state: SessionState, offset: int) -> None:
         """Write the state after a message."""
-        record, chunks, pages = encode_session(state, offset, 0, self.bytes_max)
+        record, chunks, pages, _ = encode_session(state, offset, 0, self.bytes_max)
         names = keys_of_session(0, "s", decode_head(record))
         written = dict(zip(names, chunks, strict=False))
         written |= {f"g/0/{place.offset}/{place.number}/s": data for place, data in pages}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from ...span import Span, Value
 
 LEVELS_MAX = 12
@@ -10,6 +12,8 @@ ATTRIBUTES_DEFAULT = 128
 """The default limit of OpenTelemetry's SDKs on the attributes of a span."""
 INDEX_DIGITS_MAX = 6
 """Digits of a place in a list."""
+NAMES_CACHED_MAX, CACHED_CHARS_MAX = 4_096, 80
+"""Names behind a prefix that are cut once, and the characters of one: lists have the same names again."""
 
 
 class Cut(ValueError):
@@ -28,9 +32,11 @@ def flattened(span: Span, prefix: str) -> list[Value] | None:
     if isinstance(plain, list):
         return plain
     dotted, tree = prefix + ".", dict[str, Value]()
+    begin = len(dotted)
     for key, value in span.attributes.items():
-        if value is not None and key.startswith(dotted):
-            _plant(tree, key[len(dotted) :].split(".", LEVELS_MAX), value)
+        if key.startswith(dotted) and value is not None:
+            name = key[begin:]
+            _plant(tree, _cached_path(name) if len(name) <= CACHED_CHARS_MAX else _path(name), value)
     members = _members(tree)
     if members and (span.dropped_attributes or _is_full(span, tree)):
         raise Cut("some of the list may be missing")
@@ -45,16 +51,26 @@ def _is_full(span: Span, tree: dict[str, Value]) -> bool:
     return len(span.attributes) == ATTRIBUTES_DEFAULT and "0" not in tree
 
 
-def _plant(tree: dict[str, Value], path: list[str], value: Value) -> None:
+def _path(name: str) -> tuple[tuple[str, ...], str]:
+    """Return the levels of a dotted name, and the last one."""
+    *levels, last = name.split(".", LEVELS_MAX)
+    return tuple(levels), last
+
+
+_cached_path = lru_cache(maxsize=NAMES_CACHED_MAX)(_path)
+
+
+def _plant(tree: dict[str, Value], path: tuple[tuple[str, ...], str], value: Value) -> None:
     """Put a value into the tree; where a field is both a value and an object, the first one stays."""
-    for name in path[:-1]:
+    levels, last = path
+    for name in levels:
         below = tree.get(name)
         if below is None:
-            below = tree[name] = dict[str, Value]()
+            below = tree[name] = {}
         elif not isinstance(below, dict):
             return
         tree = below
-    tree.setdefault(path[-1], value)
+    tree.setdefault(last, value)
 
 
 def _members(tree: dict[str, Value]) -> list[Value]:
@@ -69,8 +85,14 @@ def _grown(value: Value) -> Value:
         return value
     if value and all(map(_is_place, value)):
         return _members(value)
+    for inner in value.values():
+        if isinstance(inner, dict):
+            break
+    else:
+        return value
     return {name: _grown(inner) if isinstance(inner, dict) else inner for name, inner in value.items()}
 
 
 def _is_place(name: str) -> bool:
-    return name.isdigit() and name.isascii() and len(name) <= INDEX_DIGITS_MAX
+    # Most names are words.
+    return name[:1].isdigit() and name.isdigit() and name.isascii() and len(name) <= INDEX_DIGITS_MAX

@@ -1,6 +1,8 @@
-"""Reading ahead in a partition of events for activations, which may supersede the present one."""
+"""Activations: reading ahead in a partition of events for later ones, and the report of those in force."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from ...group.broker_errors import KafkaError
 from ...messages.codec import Activation
@@ -27,3 +29,15 @@ def activations_after(kafka: KafkaSettings, topic: str, partition: int, offset: 
         raise refusal(error, kafka) from error
     finally:
         reader.close()
+
+
+def under_other_rules(partitions: Iterable[int], *, names_chain: bool) -> str:
+    """Return the report that rules other than those of the start are in force, which may name a chain."""
+    text = f"partitions {listed(partitions)} go on under the rules in force there"
+    hint = "bring these into force with: tracline stream activate PACK..."
+    return f"{text}, not those of --rules; {hint}{' --predict CHAIN' if names_chain else ''}"
+
+
+def listed(partitions: Iterable[int]) -> str:
+    """Return the partitions in their order, for a report."""
+    return ", ".join(map(str, sorted(partitions)))

@@ -34,7 +34,7 @@ from ..preflight import StartWait, ask_when_reachable
 from ..settings import KafkaSettings
 from ..topic_identity import TopicIdentities
 from ..topics import PartitionCount, TopicSpec, config_of
-from .activations import activations_after
+from .activations import activations_after, listed, under_other_rules
 from .app import App, app_options
 from .counts import count_step
 from .queue import MessageQueue
@@ -120,7 +120,13 @@ class MonitorProcess:
 
     async def recovered(self, partitions: frozenset[int]) -> None:
         """Restore these partitions, which are the whole assignment, and begin to judge them."""
+        self._assignments += 1
         assignments, consumer, state = self._assignments, self._app.consumer, self._state
+        if self._queue is not None:
+            # Faust may recover twice without a word of a rebalance in between.
+            await self._queue.close()
+            if assignments != self._assignments:
+                return
         state.revoke(list(state.offsets))
         self._stage.restore(state, partitions, self._stores.items(partitions))
         self._add_rules(self._stage.rules_in_force(state))
@@ -133,11 +139,7 @@ class MonitorProcess:
         for number, offset in going_on.items():
             self._report_deleted(number, offset - offsets[number] - 1)
         if others := self._stage.under_other_rules(state):
-            text = f"partitions {_listed(others)} go on under the rules in force there"
-            hint = "bring these into force with: tracline stream activate PACK..."
-            if self._runtime.chain is not None:
-                hint += " --predict CHAIN"
-            self._runtime.report(f"{text}, not those of --rules; {hint}")
+            self._runtime.report(under_other_rules(others, names_chain=self._runtime.chain is not None))
         # Faust may have committed offsets of messages that were not judged.
         places = {TP(self._names[Topic.EVENTS], number): offset for number, offset in going_on.items()}
         if places:
@@ -149,7 +151,7 @@ class MonitorProcess:
         queue = self._queue = MessageQueue(self._app.consumer_generation_id, last)
         queue.task = asyncio.get_running_loop().create_task(self._drive(queue))
         self._is_ready = True
-        text = f"assigned partitions {_listed(partitions)}" if partitions else "no partition assigned"
+        text = f"assigned partitions {listed(partitions)}" if partitions else "no partition assigned"
         self._runtime.report(text)
 
     async def _check_events(self) -> None:
@@ -388,10 +390,6 @@ def monitor_process(
     if rules is not None:
         activation_of(kafka, rules.sources)
     return MonitorProcess(kafka, sessions, rules, topics, runtime, trials)
-
-
-def _listed(partitions: Iterable[int]) -> str:
-    return ", ".join(map(str, sorted(partitions)))
 
 
 def _crashed(reason: BaseException | None) -> StreamError:
