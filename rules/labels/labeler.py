@@ -63,7 +63,8 @@ class Labeler:
         self.steps = {key: steps[key] for key in self.slice_keys}
 
     @cached_property
-    def _few(self) -> FewLabels:
+    def few(self) -> FewLabels:
+        """Return the plan for a few events in memory."""
         return FewLabels(self.predicates, self.steps)
 
     @cached_property
@@ -97,12 +98,12 @@ class Labeler:
 
     def label_few(self, events: pl.DataFrame, keep: Sequence[str] = ()) -> pl.DataFrame:
         """Return the same as `label`, faster for up to some thousand events in memory."""
-        labels = self._few.label(FrameColumns(events))
+        labels = self.few.label(FrameColumns(events))
         return pl.DataFrame([*map(events.get_column, keep), *labels.series])
 
     def label_rows(self, events: EventColumns) -> LabelledRows:
         """Return events in memory with the same labels."""
-        return LabelledRows(events, self._few.label(events))
+        return LabelledRows(events, self.few.label(events))
 
 
 def _check(predicates: Iterable[Predicate], paths: Iterable[Path]) -> None:

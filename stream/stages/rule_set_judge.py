@@ -93,16 +93,15 @@ class RuleSetJudge:
         self._satisfied = satisfied
         # A chain without a threshold for any of the rules follows none.
         self._follower = SessionFollower(chain) if chain is not None and chain.risks else None
+        # The plan of labels is made here, and not with the first events.
+        first = compiled.labeler
+        joint = None if self._follower is None else JointLabels(first, self._follower.labeler)
+        self._labels = first.few if joint is None else joint
         self._columns = (*JUDGED_COLUMNS, *label_columns(compiled))
         self.digest = rule_set_digest(RuleSet(compiled.rules, {}))
         self._rules_key = f"{self.digest}.{_layout(compiled, self._columns)}"
         self.key = chained_key(self._rules_key, lacking if chain is None else chain.digest)
         self.rules = frozenset((rule.pack, rule.id) for rule in compiled.rules)
-
-    @cached_property
-    def _joint(self) -> JointLabels:
-        assert self.chain is not None
-        return JointLabels(self.compiled.labeler, self.chain.watched.compiled.labeler)
 
     @cached_property
     def _carry_layout(self) -> CarryLayout:
@@ -153,9 +152,9 @@ class RuleSetJudge:
     def _labelled(self, events: Sequence[Event]) -> tuple[LabelledRows, LabelledRows]:
         """Return the events with the labels of the rules, and with those of the chain's rules."""
         columns = ListedEvents(events)
-        if self._follower is not None:
-            return self._joint.label(columns)
-        labelled = self.compiled.labeler.label_rows(columns)
+        if isinstance(self._labels, JointLabels):
+            return self._labels.label(columns)
+        labelled = LabelledRows(columns, self._labels.label(columns))
         return labelled, labelled
 
     @property

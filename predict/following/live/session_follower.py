@@ -18,6 +18,7 @@ from ....rules.engine import kernel
 from ....rules.engine.kernel_loop import NO_SLICE, numbered
 from ....rules.engine.letters import LabelWords, letters
 from ....rules.labels.few import REMEMBERED_MAX
+from ....rules.labels.labeler import Labeler
 from ....rules.labels.labelled_rows import LabelledRows
 from ....rules.model.arrays import I32, I64, U64
 from ....schemas.event import Kind
@@ -111,6 +112,11 @@ class SessionFollower:
         self._texts = RunTexts(self._tables, self._sliced.places)
         self._codes: dict[bytes, int] = {}
         self._unseen: list[bool] = []
+
+    @property
+    def labeler(self) -> Labeler:
+        """Return the labeler of the chain's rules."""
+        return self.chain.watched.compiled.labeler
 
     def continues(self, state: FollowedSession | None) -> bool:
         """Return whether a session is followed on from a state."""
