@@ -131,6 +131,7 @@ class RekeyDriver(TransactionalDriver[EncodedRekeyResult]):
 
     def step(self, records: Sequence[ClientRecord]) -> EncodedRekeyResult:
         """Return the candidates that come of records, and dead letters of those that cannot be span data."""
+        self._expect_logs(self._left_at_the_broker())
         flaws = [_flaw(record) for record in records]
         pairs = [(self._record(record), flaw) for record, flaw in zip(records, flaws, strict=True)]
         scope = self._sources.stage.settings.scope
@@ -180,6 +181,11 @@ class RekeyDriver(TransactionalDriver[EncodedRekeyResult]):
         metrics.spans.waiting.set(self._sources.waiting())
         metrics.spans.log_records_waiting.set(self._sources.waiting_records())
         metrics.traces_held.set(self._sources.remembered())
+
+    def _left_at_the_broker(self) -> dict[TopicPartition, int]:
+        """Return the number of unread records of each input at the last poll; asks no broker."""
+        ends = {place: self._client.high_water(place) for place in self._inputs.next}
+        return {place: end - self._client.position(place) for place, end in ends.items() if end is not None}
 
     def _expect_logs(self, unread: Mapping[TopicPartition, int]) -> None:
         """Let sources with unread log records wait for them."""

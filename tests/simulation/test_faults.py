@@ -18,7 +18,7 @@ from tracline.stream.alerts.delivery import Delivery
 from tracline.stream.group.broker_errors import KafkaConnectionError, TopicAuthorizationFailedError
 from tracline.stream.group.client import TopicPartition
 from tracline.stream.ingest.request import Encoding
-from tracline.stream.memory.broker import MemoryBroker
+from tracline.stream.memory.broker import RECORDS_MAX, MemoryBroker
 from tracline.stream.messages.codec import CandidateBatch
 from tracline.stream.messages.codec import decode as decode_message
 from tracline.stream.messages.topics import Topic
@@ -30,6 +30,7 @@ from tracline.stream.stages.rekey import IdleInput, RekeyResult, RekeyStage, Rek
 from ..support.conversations import alert_messages
 from ..support.conversations.scripts import START_NS
 from ..support.processes.live import SETTINGS, wire
+from .parted import parted
 from .processes import (
     KAFKA,
     NAMES,
@@ -219,6 +220,30 @@ def test_a_broker_that_is_away_is_waited_for() -> None:
         "Kafka",
         "Kafka is reachable again",
     ]
+
+
+def test_spans_wait_for_the_first_log_record_of_their_source() -> None:
+    """Though it is read only after spans of more than `lateness_s`, and nothing was known of log records."""
+    bed = Bed()
+    with rekeyer(bed) as slot:
+        messages = '[{"role": "assistant", "parts": [{"type": "text", "content": "how may I help"}]}]'
+        said = {**CHAT, "gen_ai.output.messages": messages}
+        end = START_NS + 10 * NS
+        bare, record = parted(Span("a" * 32, "a" * 16, None, "chat", START_NS, end, attributes=said))
+        later = Span("b" * 32, "b" * 16, None, "chat", end, end + 1_000 * NS, attributes=CHAT)
+        assert record is not None
+        bed.append(Topic.LOGS, 0, record)
+        for span in (bare, later):
+            bed.now = span.end
+            bed.append(Topic.SPANS, 0, wire([span], Encoding.PROTOBUF))
+        bed.broker.fetch_limit = lambda place: 0 if place.topic == NAMES[Topic.LOGS] else RECORDS_MAX
+        bed.turn(slot)
+        assert is_read(bed, "rekey", Topic.SPANS, 5)
+        bed.broker.fetch_limit = lambda _place: RECORDS_MAX
+        bed.turn(slot, times=10)
+        bed.now += 24 * 3_600 * NS
+        bed.turn(slot, times=10)
+    assert b"how may I help" in b"".join(bed.values(Topic.EVENTS))
 
 
 def test_a_record_that_breaks_the_stage_is_put_aside_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,31 +16,13 @@ from ..support.chains.chains_by_symbol import chain_by_state
 from ..support.evidence.bundle_lines import bundle_lines
 from ..support.processes.live import IDLE_S, audited
 from .followed import crossings, expected_crossings
-from .simulated_pipeline import SimulatedPipeline
+from .simulated_pipeline import CRASHES, SimulatedPipeline
 
 SEEDS = int(os.environ.get("SIMULATION_SEEDS", "50"))
 FIRST = int(os.environ.get("SIMULATION_FROM", "1"))
 FAULTS = {
-    "rekey-received",
-    "rekey-taken",
-    "rekey-produced",
-    "rekey-offsets",
-    "rekey-committed",
-    "monitor-received",
-    "monitor-stepped",
-    "monitor-produced",
-    "monitor-written",
-    "monitor-committed",
+    *CRASHES,
     "judged together",
-    "alerts-received",
-    "alerts-stepped",
-    "alerts-produced",
-    "archive-received",
-    "archive-writing",
-    "archive-written",
-    "archive-entered",
-    "archive-committed",
-    "between records",
     "zombie",
     "moved",
     "away",
