@@ -80,7 +80,8 @@ class RequestQueue:
         """Return the queued requests, and empty the queue."""
         with self._lock:
             arrivals, self._arrivals, self._size = self._arrivals, [], 0
-            self._changed.clear()
+            if not self._is_closed:
+                self._changed.clear()
         return arrivals
 
     def close(self) -> None:

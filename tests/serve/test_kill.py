@@ -25,7 +25,7 @@ from ..support.chains.chain_of_conversations import ABOVE, audited_crossings
 from ..support.conversations.scripts import START_NS, random_session
 from ..support.conversations.span_plan import Keys, Manner
 from ..support.processes.live import arriving, audited, places_of, wire
-from ..support.processes.serving import JSON, PROTOBUF, Serving, rows, running
+from ..support.processes.serving import JSON, PROTOBUF, Serving, rows, running, until_judged
 from ..support.truth.conversations import Ids, Place, PlayedSession, answered_once, paced, true_ids
 
 IDLE_S = 600
@@ -84,9 +84,10 @@ def work(pack: Path) -> Work:
 
 @dataclass
 class Sender:
-    """An exporter: sends each request until it is acknowledged, and never again after that."""
+    """An exporter: sends each request until it is acknowledged, and the next one when it is judged."""
 
     work: Work
+    folder: Path
     acknowledged: int = 0
 
     def send(self, serving: Serving, until: int = REQUESTS) -> None:
@@ -99,6 +100,7 @@ class Sender:
             except httpx.TransportError:
                 return
             self.acknowledged += 1
+            until_judged(serving, self.folder)
 
 
 @pytest.mark.slow
@@ -110,7 +112,7 @@ def test_a_process_that_is_killed_goes_on_where_it_was(
 
     So are those of an audit of the archive, and the archive holds every event once.
     """
-    sender, deaths = Sender(work), []
+    sender, deaths = Sender(work, tmp_path), []
     for turn, times in enumerate((1, LATER.get(fault, 3)), start=1):
         options = ("--predict", str(chain), "--above", str(ABOVE))
         with running(tmp_path, pack, *options, sessions=SESSIONS, fault=f"{fault}:{times}") as serving:

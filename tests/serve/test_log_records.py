@@ -30,7 +30,7 @@ from tracline.stream.serve.doctor import Doctor
 from ..support.conversations.recordings import FOLDER, requests_of, truth_of_recording
 from ..support.http.receiving import values
 from ..support.processes.live import IDLE_S, Live, Sent
-from ..support.processes.serving import PLAIN, PROTOBUF, WAIT_S, Serving, rows, running
+from ..support.processes.serving import PLAIN, PROTOBUF, WAIT_S, Serving, rows, running, until_judged
 from ..support.truth.compare import PACKS, differences
 
 RECORDINGS = ("openai-opentelemetry-events", "openai-opentelemetry-default", "semantic-kernel")
@@ -136,6 +136,7 @@ def test_records_that_wait_survive_a_kill(tmp_path: Path) -> None:
             while waiting:
                 send(killed, waiting[0])
                 waiting = waiting[1:]
+                until_judged(killed, tmp_path)
         assert killed.ended() == SIGKILLED
     with running(tmp_path, PACKS[0], "--rules", *PACKS[1:], sessions=SESSIONS) as serving:
         for came in waiting:

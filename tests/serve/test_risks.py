@@ -23,9 +23,8 @@ from ..support.chains.chain_of_conversations import ABOVE, audited_crossings, fo
 from ..support.chains.chains_by_symbol import limited
 from ..support.conversations.scripts import START_NS, random_session
 from ..support.conversations.span_plan import Manner
-from ..support.http.alertmanager import until
 from ..support.processes.live import IDLE_S, Live, Sent, arriving, schedule, wire
-from ..support.processes.serving import PLAIN, WAIT_S, running
+from ..support.processes.serving import PLAIN, WAIT_S, running, until_judged
 from ..support.truth.conversations import PlayedSession, answered_once, paced
 
 pytestmark = pytest.mark.slow
@@ -112,9 +111,8 @@ def test_a_served_chain_shows_in_metrics_console_and_api(pack: Path, chain: Path
     with running(tmp_path, pack, *options, sessions=sessions) as serving:
         for first in range(0, len(spans), 20):
             serving.send(wire(spans[first : first + 20], Encoding.PROTOBUF)).raise_for_status()
+        until_judged(serving, tmp_path)
         with queries.reading(tmp_path / "state" / FILE) as db:
-            # Requests are acknowledged before they are judged.
-            until("all are judged", lambda: db.execute("SELECT count(*) FROM inbox").fetchone() == (0,))
             (crossed,) = db.execute("SELECT count(*) FROM crossing").fetchone()
             [(name,), *_] = db.execute("SELECT session_id FROM session WHERE open").fetchall()
         metrics = asked(f"{serving.url}/metrics").text

@@ -38,6 +38,7 @@ from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import AlertMetrics
 from tracline.stream.process.archive_metrics import ArchiveMetrics
+from tracline.stream.process.faultpoints import AlertFault, ArchiveFault, MonitorFault, RekeyFault
 from tracline.stream.process.rekey_metrics import RekeyMetrics
 from tracline.stream.stages.alert import AlertsResult, AlertsState, AlertStage, VerdictsRecord
 from tracline.stream.stages.archive import ChunkLimits
@@ -52,6 +53,22 @@ TOPICS = {name: topic for topic, name in NAMES.items()}
 CHANGELOG = "monitor-changelog"
 TIMEOUT_S = 30.0
 """The time that a member may be silent, and a transaction be open, by the simulation's clock."""
+CRASHES = (
+    *RekeyFault,
+    # A store in memory acknowledges at once, and alerts are delivered by no process here.
+    *(fault for fault in MonitorFault if fault is not MonitorFault.ACKNOWLEDGED),
+    *ArchiveFault,
+    *(AlertFault.RECEIVED, AlertFault.STEPPED, AlertFault.PRODUCED),
+    "between records",
+)
+"""The places where a process may crash."""
+CALM_EVERY = 5
+"""Of so many seeds one has only the crashes that chance has for it, which may be none."""
+
+
+def fated_crash(seed: int) -> str | None:
+    """Return the place where a process crashes when it first comes there: chance alone leaves some out."""
+    return CRASHES[seed % len(CRASHES)] if seed % CALM_EVERY else None
 
 
 class Crash(BaseException):

@@ -37,7 +37,6 @@ from tracline.stream.messages.codec import (
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import AlertMetrics
-from tracline.stream.process.faultpoints import AlertFault, ArchiveFault, MonitorFault, RekeyFault
 from tracline.stream.stages.alert import AlertStage, VerdictsRecord
 from tracline.stream.stages.archive import ChunkLimits
 from tracline.stream.stages.monitor_step import MonitorOptions
@@ -61,6 +60,7 @@ from .processes import (
     Slot,
     alerts_slot,
     archive_slot,
+    fated_crash,
     make_topics,
     rekey_slot,
 )
@@ -79,19 +79,6 @@ INPUTS = (Topic.SPANS, Topic.LOGS)
 """The topics of which a source has a partition each."""
 ROUNDS_MAX = 500
 """Turns in which everything must be worked off once nothing goes wrong any more."""
-
-
-CRASHES = (
-    *RekeyFault,
-    # A store in memory acknowledges at once, and alerts are delivered by no process here.
-    *(fault for fault in MonitorFault if fault is not MonitorFault.ACKNOWLEDGED),
-    *ArchiveFault,
-    *(AlertFault.RECEIVED, AlertFault.STEPPED, AlertFault.PRODUCED),
-    "between records",
-)
-"""The places where a process may crash."""
-CALM_EVERY = 5
-"""Of so many seeds one has only the crashes that chance has for it, which may be none."""
 ALERTING = DetectorSettings(arl_ticks=2)
 TOLERANCE = tolerance(default_rates(60, 60))
 """Low, so that there are alerts in few conversations."""
@@ -124,8 +111,7 @@ class SimulatedPipeline:
         # Of which topics records are read most of the time: those of the other one fall behind.
         self.behind = self.parting.choice((INPUTS, INPUTS[:1], INPUTS[:1], INPUTS[1:]))
         self.packs = self._packs()
-        # Chance alone would leave out a place in some ranges of seeds.
-        self.fated = CRASHES[self.seed % len(CRASHES)] if self.seed % CALM_EVERY else None
+        self.fated = fated_crash(self.seed)
         self.now, self.time, self.depth = 0, 0.0, 0
         self.limits: dict[str, int] = {}
         self.broker = ObservedBroker(lambda: self.time, self._request)
@@ -177,8 +163,7 @@ class SimulatedPipeline:
         others = 5 if place.endswith("received") else 40
         often = {"rekey": 1, "monitor": 5}.get(slot.partition("-")[0], others)
         if place == self.fated or self.random.random() < min(0.3, self.crashes * often):
-            self.fated = None if place == self.fated else self.fated
-            self.hits[place] += 1
+            self.fated, self.hits[place] = None if place == self.fated else self.fated, self.hits[place] + 1
             raise Crash(place)
         if slot.startswith("rekey") and not self.depth and self.random.random() < self.crashes / 2:
             self._sleep(slot)

@@ -227,9 +227,9 @@ def test_spans_wait_for_the_first_log_record_of_their_source() -> None:
     bed = Bed()
     with rekeyer(bed) as slot:
         messages = '[{"role": "assistant", "parts": [{"type": "text", "content": "how may I help"}]}]'
-        said = {**CHAT, "gen_ai.output.messages": messages}
+        attributes = {**CHAT, "gen_ai.output.messages": messages}
         end = START_NS + 10 * NS
-        bare, record = parted(Span("a" * 32, "a" * 16, None, "chat", START_NS, end, attributes=said))
+        bare, record = parted(Span("a" * 32, "a" * 16, None, "chat", START_NS, end, attributes=attributes))
         later = Span("b" * 32, "b" * 16, None, "chat", end, end + 1_000 * NS, attributes=CHAT)
         assert record is not None
         bed.append(Topic.LOGS, 0, record)

@@ -16,7 +16,8 @@ from ..support.chains.chains_by_symbol import chain_by_state
 from ..support.evidence.bundle_lines import bundle_lines
 from ..support.processes.live import IDLE_S, audited
 from .followed import crossings, expected_crossings
-from .simulated_pipeline import CRASHES, SimulatedPipeline
+from .processes import CRASHES
+from .simulated_pipeline import SimulatedPipeline
 
 SEEDS = int(os.environ.get("SIMULATION_SEEDS", "50"))
 FIRST = int(os.environ.get("SIMULATION_FROM", "1"))

@@ -20,6 +20,7 @@ import httpx
 from tracline.stream.process.faultpoints import VARIABLE
 from tracline.stream.serve.store import FILE
 
+from ..http.alertmanager import until
 from . import forking
 from .forking import ForkedProcess, fork_server
 
@@ -119,6 +120,17 @@ def start(
         process.kill()
         raise AssertionError(f"it does not listen within {WAIT_S} s")
     return serving
+
+
+def until_judged(serving: Serving, folder: Path) -> None:
+    """Wait until all acknowledged requests are judged, or the process has ended.
+
+    Those that come while a process loads its loops are judged together, so it may pass few fault points.
+    """
+    until(
+        "all is judged",
+        lambda: serving.process.poll() is not None or rows(folder, "SELECT count(*) FROM inbox") == [(0,)],
+    )
 
 
 def _forked(
