@@ -64,7 +64,7 @@ VERDICT_SCHEMA: dict[str, Any] = {
 """The columns of `verdicts.parquet`: the fields of the JSON lines in this order, with typed times."""
 
 _SESSION_ID, _SEVERITY = b'"session_id":', b',"severity":'
-"""What stands before and behind the id of a session in a line; a quote in a text would have a backslash."""
+"""The text before and behind the id of a session in a line; a quote in a text would have a backslash."""
 
 SessionName = tuple[str, str]
 """The id and the occurrence of a session, as the lines of a bundle have them."""

@@ -7,8 +7,6 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-_BUFFER_BYTES = 1 << 18
-
 
 def bundle_files(bundle: Path) -> list[str]:
     """Return the names of everything in a bundle that is not a folder, sorted; folders are separated by `/`.
@@ -29,23 +27,14 @@ def is_regular(path: Path) -> bool:
 
 def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file in hex."""
-    digest, _ = digest_and_size(path, digest_buffer())
+    digest, _ = digest_and_size(path)
     return digest
 
 
-def digest_buffer() -> memoryview:
-    """Return memory for `digest_and_size`, which takes as long to make as a third of a small file."""
-    return memoryview(bytearray(_BUFFER_BYTES))
-
-
-def digest_and_size(path: Path, buffer: memoryview) -> tuple[str, int]:
-    """Return the SHA-256 of a file in hex, and its size; the `buffer` is overwritten."""
-    digest, size = hashlib.sha256(), 0
-    with path.open("rb", buffering=0) as opened:
-        while count := opened.readinto(buffer):
-            digest.update(buffer[:count])
-            size += count
-    return digest.hexdigest(), size
+def digest_and_size(path: Path) -> tuple[str, int]:
+    """Return the SHA-256 of a file in hex, and its size."""
+    with path.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest(), opened.tell()
 
 
 def digests(bundle: Path, names: Iterable[str]) -> dict[str, str]:

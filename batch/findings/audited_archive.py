@@ -16,7 +16,7 @@ from ...schemas.chat.reading import ChatReading
 from ...schemas.time import parse_time, rfc3339
 from ..evidence.bundle import IN_EVERY_BUNDLE
 from ..evidence.canonical_json import canonical_line, canonical_line_of_integers
-from ..evidence.files import digest_and_size, digest_buffer, file_digest
+from ..evidence.files import digest_and_size, file_digest
 from ..prepare.options import AuditOptions
 from ..sources.discover import Population, SourceFile, Sources, discover, each_source, named
 from ..sources.file_extent import FileExtent
@@ -111,15 +111,14 @@ def write_inputs(
 
 def input_lines(population: Population) -> bytes:
     """Return a line for each file that was read, with its digest."""
-    buffer = digest_buffer()
-    read = {_input(file, population.extent_of(file.name), buffer) for file in population.inputs}
+    read = {_input(file, population.extent_of(file.name)) for file in population.inputs}
     found = sorted(read, key=lambda file: (file.name, file.sha256))
     return b"".join(canonical_line_of_integers(msgspec.to_builtins(file)) for file in found)
 
 
-def _input(file: SourceFile, extent: FileExtent, buffer: memoryview) -> InputFile:
+def _input(file: SourceFile, extent: FileExtent) -> InputFile:
     first, last = (None if time is None else rfc3339(time) for time in (extent.first, extent.last))
-    digest, size = digest_and_size(file.path, buffer)
+    digest, size = digest_and_size(file.path)
     return InputFile(size, file.name, digest, extent.rows, first, last)
 
 

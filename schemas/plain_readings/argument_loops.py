@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiled import compiled
+from ..walk.name_loops import is_of, joined
 from .columns import MISSING
-from .text_loops import is_of, joined
 
 MEMBERS_MAX = 16
 """Members of an object whose names are compared."""

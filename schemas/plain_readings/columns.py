@@ -20,7 +20,7 @@ ROLE, CLAIMS, CAPTURED, LACKS, ENDS, NESTED, OWN, REQUEST = range(13, 21)
 ERROR, SESSION, NAME, MODEL, ANSWER, CALL, TOOL_NAME, ARGUMENTS = range(21, 37, 2)
 """Texts; `NAME` is the agent's, `ANSWER` the id of a model's answer."""
 FLAT, COMPACT, READING_COLUMNS = range(37, 40)
-"""Whether a span has a convention with flattened messages, and the size of its arguments as compact JSON,
+"""True for a span of a convention with flattened messages, and the size of its arguments as compact JSON,
 `MISSING` where they stay as they are."""
 
 READING_OF, FIRST, STOP, CHARS, READ, FLAT_READ = range(6)

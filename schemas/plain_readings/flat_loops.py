@@ -11,11 +11,12 @@ from ..compiled import compiled
 from ..dialects.names import openinference_0_1 as oi
 from ..dialects.names import openllmetry_0_4 as tl
 from ..walk import keys
+from ..walk.name_loops import begins_with, is_of, joined
 from ..walk.wire_loops import AT, KIND, SIZE, TEXT
 from .argument_loops import own_arguments
 from .columns import ANSWER, ARGUMENTS, CALL, COMPACT, FLAT, MISSING, NAME, TOOL_NAME
 from .role_loops import NO_HALF, ODD_HALF, note_conversation, note_other, take_run
-from .text_loops import NAME_MAX, REDACTED, is_of, joined, take_model, take_name
+from .text_loops import NAME_MAX, REDACTED, take_model, take_name
 
 READ, ODD, UNDECIDED = range(3)
 """Results: the span is read, only the dialects can read it, or GenAI's conventions decide."""
@@ -223,16 +224,8 @@ def _has_meaning(b: Any, at: Any, stop: Any) -> Any:
     for place in range(at, stop):
         if b[place] != _MEANT[0] and b[place] != 92:
             continue
-        begin = 0
-        for behind in range(len(_MEANT)):
-            if _MEANT[behind] == 0:
-                size = behind - begin
-                is_same = place + size <= stop
-                for k in range(size if is_same else 0):
-                    is_same &= b[place + k] == _MEANT[begin + k]
-                if is_same:
-                    return True
-                begin = behind + 1
+        if begins_with(b, place, stop - place, _MEANT):
+            return True
     return False
 
 

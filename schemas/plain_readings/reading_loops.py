@@ -15,6 +15,7 @@ from ..dialects.names import opentelemetry_1_41 as otel
 from ..dialects.session_key import CONVERSATIONS
 from ..walk import keys
 from ..walk.json_loops import EMPTY, FULL
+from ..walk.name_loops import is_of, joined
 from ..walk.wire_loops import (
     AT,
     FAILED,
@@ -45,7 +46,7 @@ from .columns import (
 )
 from .flat_loops import READ, UNDECIDED, read_flat
 from .role_loops import NO_HALF, ODD_HALF, note_conversation, note_other, take_run
-from .text_loops import NAME_MAX, is_of, joined, take_model, take_name
+from .text_loops import NAME_MAX, take_model, take_name
 
 SLOTS = keys.SESSION
 """The number of slots of lists, of single attributes and of agents, by which facts are looked up."""

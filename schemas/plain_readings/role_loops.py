@@ -6,6 +6,7 @@ from typing import Any
 
 from ..compiled import compiled
 from ..walk.json_loops import OBJECT
+from ..walk.name_loops import is_of
 from ..walk.single_span import QUOTED_MAX
 from ..walk.wire_loops import AT, KIND, SIZE, TEXT
 from .columns import (
@@ -24,7 +25,7 @@ from .columns import (
     ROLE,
     TOOL,
 )
-from .text_loops import REDACTED, is_of, may_be_hidden
+from .text_loops import REDACTED, may_be_hidden
 
 NO_HALF, ODD_HALF = -1, -2
 """A half of a conversation that is absent, and one that only the dialects can read."""

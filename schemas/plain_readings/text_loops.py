@@ -2,47 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
-
-import numpy as np
 
 from ..compiled import compiled
 from ..dialects.parts.values import REDACTIONS
+from ..walk.name_loops import begins_with, joined
 from ..walk.wire_loops import AT, KIND, NOTHING, SIZE, TEXT
 from .columns import MISSING, MODEL
 
 NAME_MAX = 200
 """Bytes of a name or an id, at most: most are short, and so each span needs little room."""
-
-
-def joined(names: Iterable[str]) -> bytes:
-    """Return texts in one, each with a zero behind it."""
-    return b"".join(name.encode() + b"\0" for name in sorted(names))
-
-
 REDACTED = joined(REDACTIONS)
-
-
-@compiled
-def is_same_text(b: Any, at: Any, names: Any, begin: Any, size: Any) -> Any:
-    """Return whether so many bytes are those of a name."""
-    is_same, place, name = True, np.uint64(at), np.uint64(begin)
-    for k in range(np.uint64(size)):
-        is_same &= b[place + k] == names[name + k]
-    return is_same
-
-
-@compiled
-def is_of(b: Any, at: Any, size: Any, names: Any) -> Any:
-    """Return whether a text is one of these, which have a zero behind them."""
-    begin = 0
-    for stop in range(len(names)):
-        if names[stop] == 0:
-            if stop - begin == size and is_same_text(b, at, names, begin, size):
-                return True
-            begin = stop + 1
-    return False
 
 
 @compiled
@@ -52,13 +22,8 @@ def may_be_hidden(b: Any, at: Any, size: Any) -> Any:
     for place in range(at, at + size):
         if is_quoted and b[place] == 92:
             return True
-        begin = 0
-        for stop in range(len(REDACTED)):
-            if REDACTED[stop] == 0:
-                length = stop - begin
-                if place + length <= at + size and is_same_text(b, place, REDACTED, begin, length):
-                    return True
-                begin = stop + 1
+        if begins_with(b, place, at + size - place, REDACTED):
+            return True
     return False
 
 

@@ -7,7 +7,6 @@ are messages to every dialect, whatever else they have.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from ..dialects.names import openinference_0_1 as oi
 from ..dialects.names import openllmetry_0_4 as tl
 from ..dialects.parts.messages import ROLES
 from ..span_content import Role
+from .name_loops import begins_with, is_of, joined
 
 SLOT_FLAT, FLAT_COUNT = 6, 4
 """The slot of the first list, and the number of lists, in the order of `LISTS`."""
@@ -30,35 +30,11 @@ PLACES_MAX = 60
 """Messages of a list, one bit each."""
 _ROLE, _PART, _ODD = 1, 0, -1
 
-
-def _joined(names: Iterable[str]) -> bytes:
-    """Return texts in one, each with a zero behind it."""
-    return b"".join(name.encode() + b"\0" for name in sorted(names))
-
-
-_ROLES = _joined(ROLES)
-_ANSWERING = _joined(name for name, role in ROLES.items() if role is Role.ASSISTANT)
-_PARTS = _joined(["content", "name", "tool_call_id", "finish_reason"])
-_LISTS_WITHIN = _joined(["contents.", "tool_calls."])
-_WRAPPER, _ROLE_NAME = _joined(["message."]), _joined(["role"])
-
-
-@compiled
-def _is_of(b: Any, at: Any, stop: Any, names: Any, is_begin: Any) -> Any:
-    """Return whether bytes are one of these names, or begin with one; each name has a zero behind it."""
-    begin = 0
-    for behind in range(len(names)):
-        if names[behind] != 0:
-            continue
-        size = behind - begin
-        if size == stop - at or (is_begin and size < stop - at):
-            is_same = True
-            for k in range(size):
-                is_same &= b[at + k] == names[begin + k]
-            if is_same:
-                return True
-        begin = behind + 1
-    return False
+_ROLES = joined(ROLES)
+_ANSWERING = joined(name for name, role in ROLES.items() if role is Role.ASSISTANT)
+_PARTS = joined(["content", "name", "tool_call_id", "finish_reason"])
+_LISTS_WITHIN = joined(["contents.", "tool_calls."])
+_WRAPPER, _ROLE_NAME = joined(["message."]), joined(["role"])
 
 
 @compiled
@@ -76,12 +52,12 @@ def _part_of(b: Any, at: Any, stop: Any, which: Any) -> Any:
         return place, _ODD
     at += 1
     if which < _WRAPPED:
-        if not _is_of(b, at, stop, _WRAPPER, True):
+        if not begins_with(b, at, stop - at, _WRAPPER):
             return place, _ODD
         at += len(_WRAPPER) - 1
-    if _is_of(b, at, stop, _ROLE_NAME, False):
+    if is_of(b, at, stop - at, _ROLE_NAME):
         return place, _ROLE
-    is_part = _is_of(b, at, stop, _PARTS, False) or _is_of(b, at, stop, _LISTS_WITHIN, True)
+    is_part = is_of(b, at, stop - at, _PARTS) or begins_with(b, at, stop - at, _LISTS_WITHIN)
     return place, _PART if is_part else _ODD
 
 
@@ -116,5 +92,5 @@ def note_flat(
 def _is_role(b: Any, at: Any, stop: Any, which: Any) -> Any:
     """Return whether a text is a role that is known, and of an answer a model's."""
     if which % 2 == 1:
-        return _is_of(b, at, stop, _ANSWERING, False)
-    return _is_of(b, at, stop, _ROLES, False)
+        return is_of(b, at, stop - at, _ANSWERING)
+    return is_of(b, at, stop - at, _ROLES)

@@ -1,7 +1,8 @@
-"""Compiled loops that look up names in a table, eight bytes at a time."""
+"""Compiled loops that look up names in a table, eight bytes at a time, or compare texts with a few names."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -62,3 +63,40 @@ def slot_of(b: Any, words: Any, at: Any, stop: Any, mixed: Any, entries: Any, le
         if entries[k, 1] <= stop - at and _begins(b, words, at, letters, entries[k, 2], entries[k, 1]):
             slot = entries[k, 0]
     return slot
+
+
+def joined(names: Iterable[str]) -> bytes:
+    """Return texts in one, each with a zero behind it."""
+    return b"".join(name.encode() + b"\0" for name in sorted(names))
+
+
+@compiled
+def _is_same(b: Any, at: Any, names: Any, begin: Any, size: Any) -> Any:
+    is_same, place, name = True, np.uint64(at), np.uint64(begin)
+    for k in range(np.uint64(size)):
+        is_same &= b[place + k] == names[name + k]
+    return is_same
+
+
+@compiled
+def is_of(b: Any, at: Any, size: Any, names: Any) -> Any:
+    """Return whether a text is one of these, which are `joined`."""
+    begin = 0
+    for stop in range(len(names)):
+        if names[stop] == 0:
+            if stop - begin == size and _is_same(b, at, names, begin, size):
+                return True
+            begin = stop + 1
+    return False
+
+
+@compiled
+def begins_with(b: Any, at: Any, size: Any, names: Any) -> Any:
+    """Return whether a text begins with one of these, which are `joined`."""
+    begin = 0
+    for stop in range(len(names)):
+        if names[stop] == 0:
+            if stop - begin <= size and _is_same(b, at, names, begin, stop - begin):
+                return True
+            begin = stop + 1
+    return False

@@ -22,10 +22,10 @@ MEMBERS_MAX = 64
 ODD = -1
 _DIGITS_MAX = 15
 _KEY, _NEXT_KEY, _VALUE, _FIRST_VALUE, _BEHIND = range(5)
-"""What comes next: a key or the end of an object, a key, a value, a value or the end of a list, or what is
+"""The next thing: a key or the end of an object, a key, a value, a value or the end of a list, or what is
 behind a value."""
 _IS_OBJECT, _FIRST, _IS_UNSORTED = range(3)
-"""By depth: whether it is an object, the number of its first member, and whether its keys are in disorder."""
+"""By depth: 1 for an object, the number of its first member, and 1 where its keys are in disorder."""
 STACK_SHAPE = (DEPTH_MAX + 1, 3)
 
 _OBJECT, _END_OF_OBJECT, _LIST, _END_OF_LIST, _COMMA, _COLON, _QUOTE, _BACKSLASH = b'{}[],:"\\'
